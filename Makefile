@@ -1,0 +1,60 @@
+# The two commands of the README are `make run` and `make test`. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKS := $(wildcard packs/*/pyproject.toml)
+EDITABLE := $(foreach pack,$(patsubst %/pyproject.toml,%,$(PACKS)),-e ./$(pack))
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check lint format types coverage bench wheel clean
+
+help:  ## List what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.pip:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.pip pyproject.toml $(PACKS)
+	$(BIN)/python -m pip install --quiet -e '.[cli]' $(EDITABLE)
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --group bench
+	@touch $@
+
+run: $(VENV)/.run  ## Load the example manifest and show every stack
+	$(BIN)/python examples/run.py
+
+test: $(VENV)/.dev  ## Run the tests
+	$(BIN)/python -m pytest
+
+coverage: $(VENV)/.dev  ## Run the tests with branch coverage
+	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=95
+
+lint: $(VENV)/.dev  ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.dev  ## Format the code and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: $(VENV)/.dev  ## Check types
+	$(BIN)/mypy
+
+check: lint types coverage  ## What CI runs: lint, types, tests with branch coverage
+
+bench: $(VENV)/.bench  ## Measure (minutes)
+	$(BIN)/python -m benchmarks
+
+wheel: $(VENV)/.dev  ## Build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:  ## Remove what was made here
+	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

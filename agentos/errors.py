@@ -1,0 +1,104 @@
+"""The one tree of errors.
+
+AgentOSError
+├── ManifestError            a manifest, override file or catalog that can't be used; `problems` lists every mistake
+├── PackLoadError            a pack that could not be loaded; `key`, `origin`
+│   └── UnknownPackError     no pack of that key is loaded
+├── DescriptorError          a descriptor that can't be registered
+├── HookError                a lifecycle hook that raised or took too long; `where`
+├── SecretError              a secret that can't be read or set
+│   └── SecretNotDeclaredError
+├── ServiceError             a shared service that can't be made
+└── ManagerClosedError       a change asked of a manager that was shut down
+
+Every message says what happened and then the way out. Data is in attributes.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+
+class AgentOSError(Exception):
+    """The base of every error that agentos raises on purpose."""
+
+
+@attrs.frozen
+class Problem:
+    """One mistake in a file: where it is, and what is wrong with it."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path or '(top level)'}: {self.message}"
+
+
+class ManifestError(AgentOSError, ValueError):
+    """A manifest, an override file or a catalog that can't be used."""
+
+    def __init__(self, origin: str, problems: Sequence[Problem]) -> None:
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        super().__init__(f"{origin} has {count}:\n{lines}")
+        self.origin = origin
+        self.problems = tuple(problems)
+
+
+class PackLoadError(AgentOSError):
+    """A pack that could not be loaded, reloaded or enabled."""
+
+    def __init__(self, key: str, message: str, *, origin: str | None = None) -> None:
+        place = f" ({origin})" if origin and origin != key else ""
+        super().__init__(f"pack {key!r}{place}: {message}")
+        self.key = key
+        self.origin = origin
+
+
+class UnknownPackError(PackLoadError, LookupError):
+    """No pack of that key is loaded."""
+
+    def __init__(self, key: str, known: Sequence[str]) -> None:
+        listing = ", ".join(known) if known else "none"
+        super().__init__(key, f"is not loaded. Loaded packs: {listing}")
+        self.known = tuple(known)
+
+
+class DescriptorError(AgentOSError, ValueError):
+    """A descriptor that can't be registered."""
+
+
+class HookError(AgentOSError):
+    """A lifecycle hook that raised or took too long."""
+
+    def __init__(self, where: str, message: str) -> None:
+        super().__init__(f"{where} {message}")
+        self.where = where
+
+
+class SecretError(AgentOSError):
+    """A secret that can't be read or set."""
+
+
+class SecretNotDeclaredError(SecretError, LookupError):
+    """A pack asked for a secret that none of its descriptors declares."""
+
+    def __init__(self, pack: str, id: str, why: str) -> None:
+        super().__init__(f"pack {pack!r} may not read the secret {id!r}: {why}")
+        self.pack = pack
+        self.id = id
+
+
+class ServiceError(AgentOSError):
+    """A shared service that can't be made."""
+
+    def __init__(self, id: str, message: str) -> None:
+        super().__init__(f"service {id!r} {message}")
+        self.id = id
+
+
+class ManagerClosedError(AgentOSError):
+    """A change was asked of a manager that was shut down."""
+
+    def __init__(self) -> None:
+        super().__init__("this manager was shut down; make a new ExtensionManager")

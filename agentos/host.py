@@ -1,0 +1,54 @@
+"""AgentOS: the one object that a host needs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from agentos.manager import ExtensionManager
+from agentos.model.manifest import ExtensionManifest
+from agentos.model.overrides import Overrides
+from agentos.model.report import LoadReport
+from agentos.secrets.catalog import SecretCatalog
+from agentos.secrets.sources import Vault
+
+
+class AgentOS:
+    """A host's view of agentos: hand over a manifest, initialize, use, shut down.
+
+    `async with AgentOS(...) as host` does the first and the last for you.
+    """
+
+    def __init__(
+        self,
+        *,
+        extension_manifest: ExtensionManifest | Mapping[str, Any] | str | Path | None = None,
+        extension_secrets: Mapping[str, str] | Vault | None = None,
+        extension_overrides: Overrides | Mapping[str, Any] | str | Path | None = None,
+        secret_catalog: SecretCatalog | Mapping[str, Any] | str | Path | None = None,
+        dotenv: str | Path | None = None,
+    ) -> None:
+        self.extensions = ExtensionManager(
+            extension_manifest,
+            secrets=extension_secrets,
+            overrides=extension_overrides,
+            catalog=secret_catalog,
+            dotenv=dotenv,
+        )
+
+    async def initialize(self, *, strict: bool = False) -> LoadReport:
+        """Load the manifest and report each entry. Calling it again loads only what is not loaded yet."""
+        return await self.extensions.load_manifest(strict=strict)
+
+    async def shutdown(self) -> list[Exception]:
+        """Deactivate everything in reverse order; return what raised on the way."""
+        return await self.extensions.shutdown()
+
+    async def __aenter__(self) -> Self:
+        await self.extensions.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.extensions.__aexit__(kind, error, trace)

@@ -1,0 +1,115 @@
+"""From a manifest entry to what makes the pack: a factory, a module's export, or a pack itself."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import attrs
+
+from agentos._calls import call_with, settled
+from agentos.errors import PackLoadError
+from agentos.loading.entry_points import GROUP, Announced, Announcements
+from agentos.loading.modules import Loaded, is_path, load_name, load_path
+from agentos.model._checks import did_you_mean
+from agentos.model.context import PackContext
+from agentos.model.manifest import PackEntry
+from agentos.model.pack import ExtensionPack
+
+EXPORTS = ("create_extension_pack", "pack")
+
+
+@attrs.frozen
+class Found:
+    """What makes a pack, where it was found, and how to forget its modules or put back those they replaced."""
+
+    maker: Any
+    origin: str
+    discard: Callable[[], None] = lambda: None
+    revert: Callable[[], None] = lambda: None
+
+    async def make(self, key: str, context: PackContext) -> ExtensionPack:
+        """Make the pack; a factory gets *context* if it takes a parameter, and may be async."""
+        if isinstance(self.maker, ExtensionPack):
+            return self.maker
+        pack = await settled(call_with(self.maker, context))
+        if not isinstance(pack, ExtensionPack):
+            raise PackLoadError(
+                key,
+                f"its factory returned {type(pack).__name__}; expected an ExtensionPack",
+                origin=self.origin,
+            )
+        return pack
+
+
+class Finder:
+    """Finds what an entry names."""
+
+    def __init__(self) -> None:
+        self._announcements = Announcements()
+
+    def find(self, entry: PackEntry, *, fresh: bool = False) -> Found:
+        """Return what makes *entry*'s pack; *fresh* imports its modules anew."""
+        if entry.factory is not None:
+            return Found(entry.factory, "factory")
+        if entry.module is not None:
+            return self._in_module(entry.module, entry, fresh=fresh)
+        return self._in_package(str(entry.package), fresh=fresh)
+
+    def _in_module(self, name: str, entry: PackEntry, *, fresh: bool) -> Found:
+        loaded = load_path(name, entry.base_path) if is_path(name) else load_name(name, fresh=fresh)
+        return _exported(name, loaded.module, loaded)
+
+    def _in_package(self, name: str, *, fresh: bool) -> Found:
+        announced = self._announcements.find(name)
+        if len(announced) > 1:
+            who = " and ".join(one.distribution for one in announced)
+            raise PackLoadError(name, f"is announced by {who}; uninstall one, or name the module instead")
+        if announced:
+            return _announced(announced[0], fresh=fresh)
+        try:
+            loaded = load_name(name, fresh=fresh)
+        except ModuleNotFoundError as error:
+            if error.name != name.partition(".")[0] and error.name != name:
+                raise
+            known = self._announcements.names()
+            hint = did_you_mean(name, known) or f". Installed packs: {', '.join(known) or 'none'}"
+        else:
+            return _exported(name, loaded.module, loaded)
+        raise PackLoadError(
+            name, f"no entry point in the group {GROUP!r} and no importable package has this name{hint}"
+        )
+
+
+def _announced(announced: Announced, *, fresh: bool) -> Found:
+    loaded = load_name(announced.module, fresh=fresh)
+    target: Any = loaded.module
+    for part in filter(None, announced.attribute.split(".")):
+        target = getattr(target, part)
+    loaded = attrs.evolve(loaded, origin=announced.distribution)
+    if isinstance(target, ModuleType):
+        return _exported(announced.name, target, loaded)
+    if callable(target) or isinstance(target, ExtensionPack):
+        return Found(target, loaded.origin, loaded.discard, loaded.revert)
+    raise PackLoadError(
+        announced.name,
+        f"the entry point {announced.value!r} names a {type(target).__name__}; "
+        "expected a module, a factory or an ExtensionPack",
+        origin=loaded.origin,
+    )
+
+
+def _exported(name: str, module: ModuleType, loaded: Loaded) -> Found:
+    factory = getattr(module, EXPORTS[0], None)
+    if callable(factory):
+        return Found(factory, loaded.origin, loaded.discard, loaded.revert)
+    pack = getattr(module, EXPORTS[1], None)
+    if isinstance(pack, ExtensionPack):
+        return Found(pack, loaded.origin, loaded.discard, loaded.revert)
+    loaded.revert()
+    public = [export for export in vars(module) if not export.startswith("_")]
+    hint = did_you_mean(EXPORTS[0], public)
+    raise PackLoadError(
+        name,
+        f"expected the module to export create_extension_pack (a function) or pack (an ExtensionPack){hint}",
+        origin=loaded.origin,
+    )

@@ -1,0 +1,652 @@
+"""ExtensionManager: loads packs, keeps stacks, and is the only one who changes either."""
+
+import itertools
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import attrs
+
+from agentos._calls import to_the_end
+from agentos._claims import Change, Claims
+from agentos._making import LoadedPack, Member, PackMaker
+from agentos._settling import Key, Seat, Settler, failure, missing_secrets
+from agentos.errors import AgentOSError, HookError, ManagerClosedError, PackLoadError, UnknownPackError
+from agentos.events import (
+    EventBus,
+    Listener,
+    OverrideChanged,
+    PackFailed,
+    PackLoaded,
+    PackSkipped,
+    PackUnloaded,
+    SecretChanged,
+)
+from agentos.model.descriptor import Descriptor
+from agentos.model.kind import as_descriptor, kind_of
+from agentos.model.manifest import ExtensionManifest, PackEntry, as_manifest, as_override, as_overrides
+from agentos.model.overrides import GROUPS, Override, OverrideLayers, Overrides
+from agentos.model.pack import ExtensionPack
+from agentos.model.report import LoadReport, PackOutcome, PackRecord
+from agentos.model.source import Source
+from agentos.secrets.catalog import SecretCatalog, as_catalog
+from agentos.secrets.masking import Masker, MaskingLogger
+from agentos.secrets.sources import SecretSources, Vault
+from agentos.services import ServiceHub, Services
+from agentos.stacks.decide import Facts, Offer
+from agentos.stacks.entry import Entry, Explanation
+from agentos.stacks.registry import Registry, Stack
+
+_DISABLED = "its pack is disabled; enable it to bring it back"
+
+
+class ExtensionManager:
+    """Loads packs from a manifest and keeps their descriptors on stacks.
+
+    One event loop owns a manager; reads of its registries are safe from any thread.
+    """
+
+    def __init__(
+        self,
+        manifest: ExtensionManifest | Mapping[str, Any] | str | Path | None = None,
+        *,
+        secrets: Mapping[str, str] | Vault | None = None,
+        overrides: Overrides | Mapping[str, Any] | str | Path | None = None,
+        catalog: SecretCatalog | Mapping[str, Any] | str | Path | None = None,
+        dotenv: str | Path | None = None,
+        hook_timeout: float | None = 60.0,
+        drain_timeout: float = 30.0,
+    ) -> None:
+        self.manifest = as_manifest(manifest)
+        self.report: LoadReport | None = None
+        self.masker = Masker()
+        self._logger = MaskingLogger("agentos", self.masker)
+        known = None if catalog is None else as_catalog(catalog)
+        self._secrets = SecretSources(secrets, catalog=known, dotenv=dotenv, masker=self.masker)
+        self._layers = OverrideLayers(host=as_overrides(overrides), manifest=self.manifest.overrides)
+        self._facts = self._gather_facts()
+        self._claims = Claims()
+        self._events = EventBus(self._logger)
+        self._hub = ServiceHub(self._claims, self.masker, self._logger)
+        self._maker = PackMaker(self._secrets, self._hub, self.masker)
+        self._registries: dict[str, Registry] = {}
+        self._settler = Settler(
+            claims=self._claims,
+            events=self._events,
+            masker=self.masker,
+            logger=self._logger,
+            facts=lambda: self._facts,
+            publish=self._publish,
+            hook_timeout=hook_timeout,
+            drain_timeout=drain_timeout,
+        )
+        self._sequences = itertools.count(1)
+        self._packs: dict[str, LoadedPack] = {}
+        self._gated_by: dict[str, dict[Seat, None]] = {}
+        self._closed = False
+        self.services: Services = self._hub.handle(self, "host")
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.load_manifest()
+        except BaseException:
+            await to_the_end(self.shutdown())
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await to_the_end(self.shutdown())
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def registry(self, kind: str) -> Registry:
+        """Return the registry of *kind*; any string is a kind."""
+        if kind not in self._registries:
+            self._registries[kind] = Registry(kind, self)
+        return self._registries[kind]
+
+    def kinds(self) -> list[str]:
+        """Return the kinds that have a stack, in the order in which they first had one."""
+        return [kind for kind, registry in self._registries.items() if len(registry)]
+
+    def packs(self) -> list[PackRecord]:
+        """Return the loaded packs, in the order of their loading."""
+        return [loaded.record() for loaded in self._packs.values()]
+
+    def explain(self, kind: str, id: str) -> Explanation:
+        """Say of every entry on a stack what it is and why, strongest first."""
+        registry = self.registry(GROUPS.get(kind, kind))
+        return Explanation(registry.kind, id, registry.get_active(id), registry.stack(id))
+
+    def on(self, listener: Listener) -> Listener:
+        """Call *listener*, sync or async, with every event. Returns it, so it decorates too."""
+        return self._events.on(listener)
+
+    def off(self, listener: Listener) -> None:
+        """Stop calling *listener*."""
+        self._events.off(listener)
+
+    # -- loading -----------------------------------------------------------------------------------------------
+
+    async def load_manifest(self, *, strict: bool = False) -> LoadReport:
+        """Load every entry of the manifest in order, and report each.
+
+        A failing entry that is required, or any when *strict*, unloads what this call had loaded and raises an
+        ExceptionGroup of PackLoadErrors.
+        """
+        outcomes: list[PackOutcome] = []
+        try:
+            for entry in self.manifest.packs:
+                outcomes.append(await self._load_one(entry))  # noqa: PERF401 - what is loaded so far may have to be taken back
+        except BaseException:
+            await to_the_end(self._take_back(outcomes))
+            raise
+        self.report = LoadReport(outcomes)
+        fatal = [
+            outcome.error
+            for entry, outcome in zip(self.manifest.packs, outcomes, strict=True)
+            if outcome.error is not None and (strict or entry.required)
+        ]
+        if fatal:
+            await to_the_end(self._take_back(outcomes))
+            raise ExceptionGroup("packs that the manifest requires could not be loaded", fatal)
+        return self.report
+
+    async def _take_back(self, outcomes: Iterable[PackOutcome]) -> None:
+        for outcome in reversed(list(outcomes)):
+            if outcome.status == "loaded" and outcome.key in self._packs:
+                await self.unload(outcome.key)
+
+    async def load(self, entry: PackEntry | Mapping[str, Any]) -> PackOutcome:
+        """Load one pack. A failure is an outcome, unless the entry is required: then it is raised."""
+        entry = ExtensionManifest(packs=[entry]).packs[0]
+        outcome = await self._load_one(entry)
+        if outcome.error is not None and entry.required:
+            raise outcome.error
+        return outcome
+
+    async def load_pack(
+        self, pack: ExtensionPack, *, options: Mapping[str, Any] | None = None, priority: int | None = None
+    ) -> PackOutcome:
+        """Load a pack that the host made itself. It has no source, so it can't be reloaded."""
+        self._require_open()
+        with self._claims.change() as change:
+            outcome = await self._load_adopted(change, pack, options or {}, priority)
+        await self._tell()
+        return outcome
+
+    async def _load_adopted(
+        self, change: Change, pack: ExtensionPack, options: Mapping[str, Any], priority: int | None
+    ) -> PackOutcome:
+        refused = await self._claims.acquire(change, [("pack", pack.name)])
+        if refused or pack.name in self._packs:
+            known = self._packs.get(pack.name)
+            if refused or (known is not None and known.pack is pack):
+                return self._skipped(pack.name, "already_loaded", pack.name)
+        try:
+            if pack.name in self._packs:
+                raise self._taken(pack.name, pack.name, "host")
+            made = await self._maker.adopt(pack, options, priority)
+            return await self._install(change, made)
+        except (PackLoadError, AgentOSError) as error:
+            return self._failed(pack.name, pack.name, pack.version, error)
+
+    async def _load_one(self, entry: PackEntry) -> PackOutcome:
+        self._require_open()
+        with self._claims.change() as change:
+            outcome = await self._load_entry(change, entry)
+        await self._tell()
+        return outcome
+
+    async def _load_entry(self, change: Change, entry: PackEntry) -> PackOutcome:
+        hint = entry.key or _name_of_factory(entry.factory)
+        if not entry.enabled:
+            return self._skipped(hint, "disabled")
+        claim = ("pack", entry.key) if entry.key else ("factory", id(entry.factory))
+        if await self._claims.acquire(change, [claim]) or self._is_loaded(entry):
+            return self._skipped(hint, "already_loaded")
+        made: LoadedPack | None = None
+        try:
+            made = await self._maker.make(entry)
+            if await self._claims.acquire(change, [("pack", made.key)]) or made.key in self._packs:
+                await self._withdraw(made)
+                if entry.key is None and self._packs.get(made.key, made).entry != entry:
+                    raise self._taken(made.key, made.pack.name, made.source.origin)
+                return self._skipped(made.key, "already_loaded", made.pack.name)
+            return await self._install(change, made)
+        except AgentOSError as error:
+            pack = made.pack if made else None
+            key = made.key if made else hint
+            return self._failed(key, pack.name if pack else None, pack.version if pack else None, error)
+
+    def _is_loaded(self, entry: PackEntry) -> bool:
+        if entry.key is not None:
+            return entry.key in self._packs
+        return any(loaded.entry == entry for loaded in self._packs.values())
+
+    async def _install(self, change: Change, made: LoadedPack, old: LoadedPack | None = None) -> PackOutcome:
+        """Activate a pack that is ready, in place of *old* if given: whole or not at all."""
+        try:
+            await self._claim_name(change, made, old)
+            made.take_seats(old.sequence if old else next(self._sequences))
+            made.disabled = old.disabled if old else None
+            await self._bring_in(change, made, old)
+        except BaseException:
+            await to_the_end(self._withdraw(made))
+            raise
+        self._packs[made.key] = made
+        self._events.post(PackLoaded(key=made.key, pack=made.pack.name, version=made.pack.version, source=made.source))
+        return PackOutcome("loaded", made.key, made.pack.name)
+
+    async def _claim_name(self, change: Change, made: LoadedPack, old: LoadedPack | None) -> None:
+        name = made.pack.name
+        if await self._claims.acquire(change, [("name", name)]):
+            raise PackLoadError(made.key, f"a pack named {name!r} is being loaded further up")
+        taken = next((one for one in self._packs.values() if one.pack.name == name), None)
+        if taken is not None and taken is not old:
+            raise self._taken(made.key, name, made.source.origin)
+
+    def _taken(self, key: str, name: str, origin: str) -> PackLoadError:
+        other = next(one for one in self._packs.values() if name in (one.pack.name, one.key))
+        return PackLoadError(
+            key,
+            f"the name {name!r} is taken: one pack of that name comes from {origin}, "
+            f"the loaded one from {other.source.origin} (key {other.key!r}); unload that one first",
+            origin=origin,
+        )
+
+    async def _bring_in(self, change: Change, made: LoadedPack, old: LoadedPack | None) -> None:
+        """Run the pack's own hook, then put its descriptors on their stacks; undo both if either fails."""
+        if made.disabled is None:
+            await self._run_pack_hook("on_activate", made)
+        leaving = list(old.seats) if old else []
+
+        def alter() -> Collection[Seat]:
+            for seat in leaving:
+                self._pull(seat)
+            for seat in made.seats:
+                self._push(seat)
+            return set(made.seats)
+
+        def undo() -> None:
+            for seat in made.seats:
+                self._pull(seat)
+            for seat in leaving:
+                self._push(seat)
+
+        try:
+            keys = [seat.key for seat in (*made.seats, *leaving)]
+            await self._settler.attempt(change, keys, alter, undo)
+        except BaseException:
+            if made.disabled is None:
+                await to_the_end(self._retire_pack(made))
+            raise
+
+    async def _run_pack_hook(self, name: str, made: LoadedPack) -> None:
+        await self._settler.run_hook(f"{name} of pack {made.pack.name!r}", getattr(made.pack, name), made.context)
+
+    async def _retire_pack(self, loaded: LoadedPack) -> HookError | None:
+        """Run a pack's on_deactivate; what it raises is reported and changes nothing."""
+        try:
+            await self._run_pack_hook("on_deactivate", loaded)
+        except HookError as error:
+            self._settler.raised.append(error)
+            self._logger.warning("%s", error)
+            return error
+        return None
+
+    async def _withdraw(self, made: LoadedPack) -> None:
+        """Forget a pack that did not get in."""
+        made.found.revert()
+        await self._maker.dismiss(made.scope)
+
+    # -- unloading, reloading, switching -----------------------------------------------------------------------
+
+    async def unload(self, key: str) -> list[Exception]:
+        """Take a pack off, after what it shadowed is active again. Returns what its hooks raised."""
+        self._require_open()
+        self._find(key)
+        with self._claims.change() as change:
+            loaded = await self._hold(change, key)
+            raised = await to_the_end(self._unload(change, loaded))
+        await self._tell()
+        return raised
+
+    async def _unload(self, change: Change, loaded: LoadedPack) -> list[Exception]:
+        def alter() -> None:
+            for seat in loaded.seats:
+                self._pull(seat)
+
+        await self._settler.carry_out(change, [seat.key for seat in loaded.seats], alter)
+        del self._packs[loaded.key]
+        await self._let_go(loaded)
+        return self._take_raised()
+
+    async def _let_go(self, loaded: LoadedPack) -> None:
+        """Run the last hook of a pack whose descriptors are out of force, and forget it."""
+        error = await self._retire_pack(loaded) if loaded.disabled is None else None
+        self._settler.raised += await self._maker.dismiss(loaded.scope)
+        loaded.found.discard()
+        pack = loaded.pack
+        self._events.post(
+            PackUnloaded(key=loaded.key, pack=pack.name, version=pack.version, source=loaded.source, error=error)
+        )
+
+    async def reload(self, key: str) -> PackOutcome:
+        """Make a pack anew from its source and put it in the old one's place. If that fails, the old one runs on."""
+        self._require_open()
+        self._find(key)
+        with self._claims.change() as change:
+            old = await self._hold(change, key)
+            if old.entry is None or isinstance(old.entry.factory, ExtensionPack):
+                raise PackLoadError(
+                    old.key,
+                    "was given as an object and has no source to reload; unload it and load the new one",
+                )
+            outcome = await self._reload(change, old, old.entry)
+        await self._tell()
+        if outcome.error is not None and old.entry.required:
+            raise outcome.error
+        return outcome
+
+    async def _reload(self, change: Change, old: LoadedPack, entry: PackEntry) -> PackOutcome:
+        try:
+            made = await self._maker.make(entry, fresh=True)
+            made.key = old.key
+            outcome = await self._install(change, made, old)
+        except AgentOSError as error:
+            return self._failed(old.key, old.pack.name, old.pack.version, error)
+        await to_the_end(self._let_go(old))
+        self._take_raised()
+        return outcome
+
+    async def disable(self, key: str) -> PackRecord:
+        """Take all of a pack's descriptors out of force; it stays loaded. Overrides can't bring them back."""
+        self._require_open()
+        self._find(key)
+        with self._claims.change() as change:
+            loaded = await self._hold(change, key)
+            if loaded.disabled is None:
+                await to_the_end(self._disable(change, loaded))
+        await self._tell()
+        return loaded.record()
+
+    async def _disable(self, change: Change, loaded: LoadedPack) -> None:
+        await self._switch_pack(change, loaded, _DISABLED)
+        await self._retire_pack(loaded)
+        self._take_raised()
+
+    async def _switch_pack(self, change: Change, loaded: LoadedPack, disabled: str | None) -> None:
+        def alter() -> None:
+            loaded.disabled = disabled
+            self._settler.touch(loaded.seats)
+
+        await self._settler.carry_out(change, [seat.key for seat in loaded.seats], alter)
+
+    async def enable(self, key: str) -> PackRecord:
+        """Bring a disabled pack back, whole or not at all; what had failed in an enabled one is tried again."""
+        self._require_open()
+        self._find(key)
+        with self._claims.change() as change:
+            loaded = await self._hold(change, key)
+            if loaded.disabled is None:
+                await self._switch_pack(change, loaded, None)
+            else:
+                await self._enable(change, loaded)
+        await self._tell()
+        return loaded.record()
+
+    async def _enable(self, change: Change, loaded: LoadedPack) -> None:
+        await self._run_pack_hook("on_activate", loaded)
+
+        def alter() -> Collection[Seat]:
+            loaded.disabled = None
+            self._settler.touch(loaded.seats)
+            return set(loaded.seats)
+
+        def undo() -> None:
+            loaded.disabled = _DISABLED
+            self._settler.touch(loaded.seats)
+
+        try:
+            await self._settler.attempt(change, [seat.key for seat in loaded.seats], alter, undo)
+        except BaseException:
+            await to_the_end(self._retire_pack(loaded))
+            raise
+
+    def _find(self, key: str) -> LoadedPack:
+        """Return the pack of that key, or of that name."""
+        if key in self._packs:
+            return self._packs[key]
+        for loaded in self._packs.values():
+            if loaded.pack.name == key:
+                return loaded
+        raise UnknownPackError(key, list(self._packs))
+
+    async def _hold(self, change: Change, key: str) -> LoadedPack:
+        """Claim a loaded pack for a change of it."""
+        loaded = self._find(key)
+        if await self._claims.acquire(change, [("pack", loaded.key), ("name", loaded.pack.name)]):
+            raise PackLoadError(loaded.key, "is being changed further up; a hook can't change its own pack")
+        return self._find(key)
+
+    # -- overrides and secrets ---------------------------------------------------------------------------------
+
+    async def set_override(self, kind: str, id: str, override: Override | Mapping[str, Any] | None) -> None:
+        """Set an override for this run, by `id` or `pack:id`; None takes it away."""
+        self._require_open()
+        kind = GROUPS.get(kind, kind)
+        value = None if override is None else as_override(override, kind, id)
+        concerned = [seat for seat in self._on_stacks(kind, id) if id in (seat.key[1], _qualified(seat))]
+
+        def alter() -> None:
+            self._layers = attrs.evolve(self._layers, runtime=self._layers.runtime.with_one(kind, id, value))
+            self._facts = self._gather_facts()
+            self._settler.touch(seat for seat in concerned if seat in self._settler.seats(seat.key))
+
+        with self._claims.change() as change:
+            await self._settler.carry_out(change, self._keys_of(kind, id), alter)
+            self._events.post(OverrideChanged(kind=kind, id=id, override=value))
+        await self._tell()
+
+    def _keys_of(self, kind: str, id: str) -> list[Key]:
+        """Return the stacks that an override key can mean: `a:b` is the id `a:b`, or pack a's `b`."""
+        return list(dict.fromkeys([(kind, id), (kind, id.partition(":")[2] or id)]))
+
+    def _on_stacks(self, kind: str, id: str) -> list[Seat]:
+        return [seat for key in self._keys_of(kind, id) for seat in self._settler.seats(key)]
+
+    async def set_secret(self, id: str, value: str | None) -> None:
+        """Set a secret for this run; None takes it away, and the sources below count again."""
+        self._require_open()
+        with self._claims.change() as change:
+            self._secrets.set(id, value)
+            self._events.post(SecretChanged(id=id))
+            await self._regate(change, [id])
+        await self._tell()
+
+    async def refresh_secrets(self) -> list[str]:
+        """Ask the host's source and read `.env` again; return the ids whose value changed."""
+        self._require_open()
+        ids = list(self._gated_by)
+        before = {id: self._secrets.find(id, {}) for id in ids}
+        with self._claims.change() as change:
+            self._secrets.read_dotenv()
+            await self._secrets.fetch(ids, again=True)
+            changed = [id for id in ids if _value(self._secrets.find(id, {})) != _value(before[id])]
+            for id in changed:
+                self._events.post(SecretChanged(id=id))
+            await self._regate(change, ids)
+        await self._tell()
+        return changed
+
+    async def _regate(self, change: Change, ids: Iterable[str]) -> None:
+        seats = list(dict.fromkeys(seat for id in ids for seat in self._gated_by.get(id, ())))
+
+        def alter() -> None:
+            self._settler.touch(seat for seat in seats if seat in self._settler.seats(seat.key))
+
+        await self._settler.carry_out(change, [seat.key for seat in seats], alter)
+
+    # -- single descriptors: what a registry asks for ----------------------------------------------------------
+
+    async def register(self, descriptor: Descriptor[Any], *, source: Source | None = None) -> Entry:
+        """Push a descriptor by hand; raise HookError and leave nothing if its activation fails."""
+        self._require_open()
+        descriptor = as_descriptor(descriptor)
+        kind_of(descriptor.kind).check(descriptor)
+        with self._claims.change() as change:
+            member = await self._maker.host_member(descriptor, source)
+            seat = Seat(descriptor, member, next(self._sequences))
+            member.seats.append(seat)
+
+            def alter() -> Collection[Seat]:
+                self._push(seat)
+                return {seat}
+
+            await self._settler.attempt(change, [seat.key], alter, lambda: self._pull(seat))
+        await self._tell()
+        return seat.place()
+
+    async def remove(self, entry: Entry) -> bool:
+        """Take one entry off its stack; False if it is not there any more."""
+        return await self._remove([entry._seat]) > 0  # noqa: SLF001 - the seat is the manager's own
+
+    async def clear(self, kind: str) -> None:
+        """Take everything of *kind* off its stacks, activating nothing."""
+        await self._remove(
+            [seat for key in self._settler.all_keys() if key[0] == kind for seat in self._settler.seats(key)]
+        )
+
+    async def _remove(self, seats: Collection[Seat]) -> int:
+        self._require_open()
+        gone: list[Seat] = []
+
+        def alter() -> None:
+            for seat in seats:
+                if seat in self._settler.seats(seat.key):
+                    self._pull(seat)
+                    seat.owner.seats.remove(seat)
+                    gone.append(seat)
+
+        with self._claims.change() as change:
+            await self._settler.carry_out(change, [seat.key for seat in seats], alter)
+            for seat in gone:
+                if not isinstance(seat.owner, LoadedPack):
+                    await self._maker.dismiss(seat.owner.scope)
+            self._take_raised()
+        await self._tell()
+        return len(gone)
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    async def shutdown(self) -> list[Exception]:
+        """Deactivate everything in reverse order, whatever raises on the way; return what raised."""
+        if self._claims.is_nested():
+            raise AgentOSError("shutdown can't be called from a hook: it would wait for that hook")
+        if self._closed:
+            return []
+        self._closed = True
+        await self._claims.idle()
+        with self._claims.change():
+            self._settler.withdraw()
+            for member in self._members():
+                await self._settler.retire([seat for seat in member.seats if seat.warm])
+                if isinstance(member, LoadedPack):
+                    del self._packs[member.key]
+                    await self._let_go(member)
+                else:
+                    self._settler.raised += await self._maker.dismiss(member.scope)
+            self._hub.close()
+            self._settler.raised += await self._hub.release_all(self)
+        await self._tell()
+        return self._take_raised()
+
+    def _members(self) -> list[Member]:
+        """Return everybody who brought something, the newest first."""
+        seats = [seat for key in self._settler.all_keys() for seat in self._settler.seats(key)]
+        members: dict[Any, None] = dict.fromkeys([*self._packs.values(), *(seat.owner for seat in seats)])
+        return sorted(members, key=lambda member: member.sequence or member.seats[0].offer.sequence, reverse=True)
+
+    # -- small parts -------------------------------------------------------------------------------------------
+
+    def _gather_facts(self) -> Facts:
+        return Facts(
+            overrides=self._layers,
+            missing_secrets=missing_secrets,
+            pack_disabled=_pack_disabled,
+            failure=failure,
+            secret_hint=self._hint,
+        )
+
+    def _hint(self, id: str) -> str:
+        return self._secrets.catalog.hint(id)
+
+    def _publish(self, key: Key, stack: Stack | None) -> None:
+        stacks = self.registry(key[0])._stacks  # noqa: SLF001 - the manager is the only writer
+        if stack is None:
+            stacks.pop(key[1], None)
+        else:
+            stacks[key[1]] = stack
+
+    def _push(self, seat: Seat) -> None:
+        self._settler.push(seat)
+        for need in seat.offer.descriptor.required_secrets:
+            self._gated_by.setdefault(need.id, {})[seat] = None
+
+    def _pull(self, seat: Seat) -> None:
+        if seat not in self._settler.seats(seat.key):
+            return
+        self._settler.pull(seat)
+        for need in seat.offer.descriptor.required_secrets:
+            waiting = self._gated_by.get(need.id, {})
+            waiting.pop(seat, None)
+            if not waiting:
+                self._gated_by.pop(need.id, None)
+
+    def _skipped(self, key: str, reason: str, pack: str | None = None) -> PackOutcome:
+        self._events.post(PackSkipped(key=key, pack=pack, reason=reason))
+        return PackOutcome("skipped", key, pack, reason)
+
+    def _failed(self, key: str, pack: str | None, version: str | None, error: Exception) -> PackOutcome:
+        if not isinstance(error, PackLoadError):
+            wrapped = PackLoadError(key, self.masker.mask(str(error)))
+            wrapped.__cause__ = self.masker.cleanse(error)
+            error = wrapped
+        self._logger.warning("%s", error)
+        self._events.post(PackFailed(key=key, pack=pack, version=version, error=error, reason=str(error)))
+        return PackOutcome("failed", key, pack, str(error), error)
+
+    def _take_raised(self) -> list[Exception]:
+        raised, self._settler.raised = self._settler.raised, []
+        return raised
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ManagerClosedError
+
+    async def _tell(self) -> None:
+        await self._events.deliver(nested=self._claims.is_nested())
+
+
+def _pack_disabled(offer: Offer) -> str | None:
+    seat: Seat = offer.owner
+    disabled: str | None = seat.owner.disabled
+    return disabled
+
+
+def _qualified(seat: Seat) -> str:
+    return f"{seat.offer.source.pack}:{seat.key[1]}"
+
+
+def _value(found: tuple[str, str] | None) -> str | None:
+    return found[0] if found else None
+
+
+def _name_of_factory(factory: Any) -> str:
+    if isinstance(factory, ExtensionPack):
+        return factory.name
+    return getattr(factory, "__qualname__", None) or type(factory).__name__

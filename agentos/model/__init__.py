@@ -1,0 +1,1 @@
+"""Frozen values: what packs, manifests and operators say. Nothing here acts."""

@@ -1,0 +1,69 @@
+"""What a pack is given: its options, its secrets, shared services, a logger."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import attrs
+
+from agentos.model.manifest import PackEntry
+from agentos.model.source import Source
+
+
+class SecretReader(Protocol):
+    """Reads the secrets that one pack may read."""
+
+    def read(self, id: str) -> str | None:
+        """Return the value of now, or None."""
+        ...
+
+
+class SharedServices(Protocol):
+    """Services that packs share: made once, released with their last owner."""
+
+    def get_or_create(
+        self,
+        id: str,
+        factory: Callable[[], Any],
+        *,
+        dispose: Callable[[Any], Any] | None = None,
+        tags: Iterable[str] = (),
+    ) -> Awaitable[Any]:
+        """Return the instance called *id*, made by *factory* if there is none."""
+        ...
+
+    def release(self, id: str) -> Awaitable[bool]:
+        """Give up this owner's share."""
+        ...
+
+    def has(self, id: str) -> bool:
+        """Tell whether there is an instance."""
+        ...
+
+
+class PackLogger(Protocol):
+    """The part of a logger that packs use; known secret values are masked in what it writes."""
+
+    def debug(self, msg: object, *args: object, **kwargs: Any) -> None: ...  # noqa: D102 - as in logging
+    def info(self, msg: object, *args: object, **kwargs: Any) -> None: ...  # noqa: D102
+    def warning(self, msg: object, *args: object, **kwargs: Any) -> None: ...  # noqa: D102
+    def error(self, msg: object, *args: object, **kwargs: Any) -> None: ...  # noqa: D102
+    def exception(self, msg: object, *args: object, **kwargs: Any) -> None: ...  # noqa: D102
+
+
+@attrs.frozen(kw_only=True)
+class PackContext:
+    """What `create_extension_pack` and a pack's own hooks get."""
+
+    options: Mapping[str, Any] = attrs.field(repr=False)
+    services: SharedServices = attrs.field(repr=False)
+    logger: PackLogger = attrs.field(repr=False)
+    manifest_entry: PackEntry | None
+    source: Source
+    _secrets: SecretReader = attrs.field(repr=False)
+
+    def secret(self, id: str) -> str | None:
+        """Return the secret's value of now, or None if it is missing.
+
+        Only what the pack's descriptors declare can be read.
+        """
+        return self._secrets.read(id)

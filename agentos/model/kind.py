@@ -1,0 +1,60 @@
+"""What is special about a kind, said by the kind's own module.
+
+A kind is a word of the vocabulary, known to the whole process like a codec. The core asks this table and
+never compares a kind's name. A kind that nobody declared takes any payload.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from agentos.errors import DescriptorError
+from agentos.model.descriptor import Descriptor
+
+
+def _any_descriptor(descriptor: Descriptor[Any]) -> None:
+    """Refuse nothing."""
+
+
+def _always_bound(payload: Any) -> bool:  # noqa: ARG001 - the signature is the contract
+    return True
+
+
+def _adapts_nothing(offered: object) -> Descriptor[Any] | None:  # noqa: ARG001 - the signature is the contract
+    return None
+
+
+@attrs.frozen
+class Kind:
+    """The contract of one kind: its check, when a payload can be in force, and what becomes a descriptor."""
+
+    name: str
+    check: Callable[[Descriptor[Any]], None] = _any_descriptor
+    is_bound: Callable[[Any], bool] = _always_bound
+    adapt: Callable[[object], Descriptor[Any] | None] = _adapts_nothing
+
+
+_declared: dict[str, Kind] = {}
+_undeclared = Kind("")
+
+
+def declare_kind(kind: Kind) -> Kind:
+    """Make *kind* known. Declaring a name again replaces it."""
+    _declared[kind.name] = kind
+    return kind
+
+
+def kind_of(name: str) -> Kind:
+    """Return the contract of the kind called *name*; one without conditions if nobody declared it."""
+    return _declared.get(name, _undeclared)
+
+
+def as_descriptor(offered: object) -> Descriptor[Any]:
+    """Return *offered* as a descriptor: itself, or what a declared kind makes of it."""
+    if isinstance(offered, Descriptor):
+        return offered
+    for kind in _declared.values():
+        if (descriptor := kind.adapt(offered)) is not None:
+            return descriptor
+    raise DescriptorError(f"expected a Descriptor or a Tool, got {type(offered).__name__}")

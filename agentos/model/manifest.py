@@ -1,0 +1,204 @@
+"""What a host hands over: which packs, in which order, and what operators changed."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from agentos.errors import ManifestError, Problem
+from agentos.model._checks import fault_of_owner, fault_of_priority, frozen_mapping
+from agentos.model.files import check, plain, read_file, structure
+from agentos.model.overrides import Override, Overrides
+from agentos.model.pack import ExtensionPack
+
+PERMISSIONS = ("tools:register",)
+ISOLATIONS = ("inline", "process")
+
+
+@attrs.frozen
+class PackEntry:
+    """One pack of a manifest: exactly one of `factory`, `module` and `package` says where it comes from.
+
+    `options` may hold a pack's own secrets, so it stays out of the repr.
+    """
+
+    factory: Any = None
+    module: str | None = None
+    package: str | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping, repr=False)
+    priority: int | None = None
+    enabled: bool = True
+    identifier: str | None = None
+    version: str | None = None
+    required: bool = False
+    isolation: Literal["inline", "process"] = "inline"
+    permissions: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    base_path: Path | None = attrs.field(default=None, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if problems := list(self._problems()):
+            raise ManifestError("PackEntry", problems)
+
+    @property
+    def key(self) -> str | None:
+        """Return the key that is known before the pack is made: None for a factory without identifier."""
+        return self.identifier or self.package or self.module
+
+    def _problems(self) -> Iterable[Problem]:
+        yield from self._problems_of_place()
+        faults = {
+            "priority": fault_of_priority(self.priority),
+            "identifier": None if self.identifier is None else fault_of_owner(self.identifier),
+            "version": None if self.version is None else fault_of_specifier(self.version),
+            "isolation": None if self.isolation in ISOLATIONS else f"expected one of {', '.join(ISOLATIONS)}",
+        }
+        yield from (Problem(name, fault) for name, fault in faults.items() if fault)
+        for permission in self.permissions:
+            if permission not in PERMISSIONS:
+                yield Problem("permissions", f"unknown permission {permission!r}; known: {', '.join(PERMISSIONS)}")
+        yield from self._problems_of_secrets()
+
+    def _problems_of_place(self) -> Iterable[Problem]:
+        named = [name for name in ("factory", "module", "package") if getattr(self, name) is not None]
+        if len(named) != 1:
+            found = " and ".join(named) or "none"
+            yield Problem("", f"expected exactly one of factory, module, package; got {found}")
+        if self.factory is not None and not (callable(self.factory) or isinstance(self.factory, ExtensionPack)):
+            yield Problem("factory", f"expected a callable, got {type(self.factory).__name__}")
+        for name in ("module", "package"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str) and value.strip()):
+                yield Problem(name, "expected a name")
+
+    def _problems_of_secrets(self) -> Iterable[Problem]:
+        secrets = self.options.get("secrets", {})
+        if not isinstance(secrets, Mapping):
+            yield Problem("options.secrets", f"expected a mapping, got {type(secrets).__name__}")
+            return
+        for id, value in secrets.items():
+            if not isinstance(value, str):
+                yield Problem(f"options.secrets.{id}", f"expected a string, got {type(value).__name__}")
+
+
+def fault_of_specifier(text: object) -> str | None:
+    """Say what keeps *text* from being a PEP 440 specifier; None if nothing does."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(str(text))
+    except InvalidSpecifier:
+        return f"expected a version specifier such as '>=1.2,<2', got {text!r}"
+    return None
+
+
+def _entries(value: Iterable[Any]) -> tuple[PackEntry, ...]:
+    if isinstance(value, PackEntry | str | Mapping):
+        raise ManifestError("manifest", [Problem("packs", f"expected a list, got {type(value).__name__}")])
+    return tuple(_entry(item, index) for index, item in enumerate(value))
+
+
+def _entry(item: Any, index: int) -> PackEntry:
+    if isinstance(item, PackEntry):
+        return item
+    if isinstance(item, ExtensionPack):
+        return PackEntry(factory=item)
+    if isinstance(item, Mapping):
+        return ExtensionManifest.from_dict({"packs": [item]}).packs[0]
+    raise ManifestError("manifest", [Problem(f"packs[{index}]", f"expected a PackEntry, got {type(item).__name__}")])
+
+
+def _overrides(value: "Overrides | Mapping[str, Any] | None") -> Overrides:
+    return as_overrides(value, "overrides")
+
+
+@attrs.frozen
+class ExtensionManifest:
+    """The packs to load, in order, and the overrides that come with them."""
+
+    packs: tuple[PackEntry, ...] = attrs.field(default=(), converter=_entries)
+    overrides: Overrides = attrs.field(default=None, converter=_overrides)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "ExtensionManifest":
+        """Read a `.json`, `.toml` or `.yaml` file; paths in it are relative to its folder."""
+        path = Path(path)
+        return _structure(read_file(path), str(path), path.absolute().parent)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "ExtensionManifest":
+        """Take a mapping in the spelling of the files; a factory may be a callable."""
+        return _structure(data, "manifest", None)
+
+
+def _structure(data: Any, origin: str, base: Path | None) -> ExtensionManifest:
+    data = plain(data, origin)
+    if problems := check(data, "manifest"):
+        raise ManifestError(origin, problems)
+    entries, problems = [], []
+    for index, raw in enumerate(data.get("packs", ())):
+        try:
+            entry = structure(raw, PackEntry, origin, ("packs", index))
+        except ManifestError as error:
+            problems.extend(error.problems)
+        else:
+            entries.append(attrs.evolve(entry, base_path=base))
+    if problems:
+        raise ManifestError(origin, problems)
+    return ExtensionManifest(packs=entries, overrides=_structure_overrides(data.get("overrides", {}), origin))
+
+
+def _structure_overrides(data: Mapping[str, Any], origin: str) -> Overrides:
+    groups = {group: overrides for group, overrides in data.items() if group != "$schema"}
+    return Overrides(
+        {
+            group: {key: structure(raw, Override, origin, (group, key)) for key, raw in overrides.items()}
+            for group, overrides in groups.items()
+        }
+    )
+
+
+def as_overrides(value: "Overrides | Mapping[str, Any] | str | Path | None", origin: str = "overrides") -> Overrides:
+    """Return overrides from a value, a mapping in the files' spelling, or a file."""
+    if value is None:
+        return Overrides()
+    if isinstance(value, Overrides):
+        return value
+    if isinstance(value, str | Path):
+        origin = str(value)
+        value = read_file(Path(value))
+    data = plain(_unstructured(value), origin)
+    if problems := check(data, "overrides"):
+        raise ManifestError(origin, problems)
+    return _structure_overrides(data, origin)
+
+
+def _unstructured(value: Any) -> Any:
+    """Let Override values stand in a mapping where files have mappings."""
+    if isinstance(value, Override):
+        said = {"enabled": value.enabled, "priority": value.priority}
+        return {name: field for name, field in said.items() if field is not None} | {"options": value.options}
+    if isinstance(value, Mapping):
+        return {key: _unstructured(item) for key, item in value.items()}
+    return value
+
+
+def as_override(value: "Override | Mapping[str, Any]", kind: str, key: str) -> Override:
+    """Return one override from a value or a mapping in the files' spelling."""
+    if isinstance(value, Override):
+        return value
+    return as_overrides({kind: {key: value}}, f"override {kind}:{key}").of(kind)[key]
+
+
+def as_manifest(value: "ExtensionManifest | Mapping[str, Any] | str | Path | None") -> ExtensionManifest:
+    """Return a manifest from a value, a mapping in the files' spelling, a file, or nothing."""
+    if value is None:
+        return ExtensionManifest()
+    if isinstance(value, ExtensionManifest):
+        return value
+    if isinstance(value, str | Path):
+        return ExtensionManifest.from_file(value)
+    return ExtensionManifest.from_dict(value)
+
+
+Factory = Callable[..., Any]

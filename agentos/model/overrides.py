@@ -1,0 +1,104 @@
+"""What operators change without touching a pack."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from agentos.errors import ManifestError, Problem
+from agentos.model._checks import fault_of_priority, frozen_mapping
+
+GROUPS: Mapping[str, str] = {
+    "tools": "tool",
+    "guardrails": "guardrail",
+    "responses": "response-processor",
+}
+"""Names of override groups that are not the name of their kind."""
+
+
+@attrs.frozen
+class Override:
+    """What an operator says of an entry. A field that is None says nothing."""
+
+    enabled: bool | None = None
+    priority: int | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if fault := fault_of_priority(self.priority):
+            raise ManifestError("override", [Problem("priority", fault)])
+        if self.enabled is not None and not isinstance(self.enabled, bool):
+            fault = f"expected true or false, got {type(self.enabled).__name__}"
+            raise ManifestError("override", [Problem("enabled", fault)])
+
+
+def _by_kind(groups: Mapping[str, Mapping[str, Override]]) -> Mapping[str, Mapping[str, Override]]:
+    """Sort *groups* by kind; a group under two names is one group."""
+    merged: dict[str, dict[str, Override]] = {}
+    for group, overrides in groups.items():
+        merged.setdefault(GROUPS.get(group, group), {}).update(overrides)
+    return frozen_mapping({kind: frozen_mapping(overrides) for kind, overrides in merged.items()})
+
+
+@attrs.frozen
+class Overrides:
+    """Overrides by kind, then by `id` or `pack:id`."""
+
+    by_kind: Mapping[str, Mapping[str, Override]] = attrs.field(factory=dict, converter=_by_kind)
+
+    def of(self, kind: str) -> Mapping[str, Override]:
+        """Return the overrides of one kind."""
+        return self.by_kind.get(kind, {})
+
+    def with_one(self, kind: str, key: str, override: Override | None) -> "Overrides":
+        """Return these with one more; None takes it away."""
+        kind = GROUPS.get(kind, kind)
+        group = {name: value for name, value in self.of(kind).items() if name != key}
+        if override is not None:
+            group[key] = override
+        return Overrides({**self.by_kind, kind: group})
+
+
+@attrs.frozen
+class Resolved:
+    """What all overrides together say of one entry, and which of them said it."""
+
+    enabled: bool | None = None
+    enabled_by: str = ""
+    priority: int | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+
+
+_NOTHING_SAID = Resolved()
+
+
+@attrs.frozen
+class OverrideLayers:
+    """Overrides of several origins, strongest first: set at run time, the host's, the manifest's."""
+
+    runtime: Overrides = Overrides()
+    host: Overrides = Overrides()
+    manifest: Overrides = Overrides()
+
+    def resolve(self, kind: str, id: str, pack: str) -> Resolved:
+        """Merge field by field what is said of *pack*'s entry on the stack of *kind* and *id*."""
+        said = list(self._said_of(kind, id, pack))
+        if not said:
+            return _NOTHING_SAID
+        switch = next(((override.enabled, by) for by, override in said if override.enabled is not None), (None, ""))
+        options: dict[str, Any] = {}
+        for _, override in reversed(said):
+            options.update(override.options)
+        return Resolved(
+            enabled=switch[0],
+            enabled_by=switch[1],
+            priority=next((override.priority for _, override in said if override.priority is not None), None),
+            options=options,
+        )
+
+    def _said_of(self, kind: str, id: str, pack: str) -> Iterator[tuple[str, Override]]:
+        for name, layer in (("run-time", self.runtime), ("host", self.host), ("manifest", self.manifest)):
+            if group := layer.by_kind.get(kind):
+                for key in (f"{pack}:{id}", id):
+                    if key in group:
+                        yield f"the {name} override {key!r}", group[key]

@@ -1,0 +1,247 @@
+"""Where values come from, in order, and what one pack may read of them."""
+
+import inspect
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentos.errors import SecretError, SecretNotDeclaredError
+from agentos.secrets.catalog import SecretCatalog
+from agentos.secrets.masking import Masker
+
+Vault = Callable[[str], str | Awaitable[str | None] | None]
+
+_PLACEHOLDERS = frozenset(
+    [
+        "changeme",
+        "changethis",
+        "replaceme",
+        "replacethis",
+        "todo",
+        "tbd",
+        "placeholder",
+        "none",
+        "null",
+        "undefined",
+        "yourkey",
+        "yourtoken",
+        "yoursecret",
+        "yourpassword",
+        "yourapikey",
+        "yourapitoken",
+        "yoursecretkey",
+        "youraccesstoken",
+        "yourkeyhere",
+        "yourtokenhere",
+        "yoursecrethere",
+        "yourapikeyhere",
+    ]
+)
+_PLACEHOLDER_SHAPES = re.compile(
+    r"<.*>|\$\{.*\}|\{\{.*\}\}|x{3,}|\*{3,}|\.{3,}|your[-_ ].*(key|token|secret|password|id|url|sid)([-_ ]here)?"
+    r"|(insert|enter|put|add|paste|replace)[-_ ].*([-_ ](here|me|this))|(sk|pk)-(x{3,}|\.{3,}|\*{3,}|your[-_].*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_real(value: str | None) -> bool:
+    """Tell a value from a blank or from what a template left in its place."""
+    if value is None:
+        return False
+    bare = value.strip()
+    if not bare or re.sub(r"[-_ ]", "", bare.lower()) in _PLACEHOLDERS:
+        return False
+    return _PLACEHOLDER_SHAPES.fullmatch(bare) is None
+
+
+class SecretSources:
+    """Looks a secret up: run-time value, host, the pack's own, environment, `.env`."""
+
+    def __init__(
+        self,
+        host: Mapping[str, str] | Vault | None = None,
+        *,
+        catalog: SecretCatalog | None = None,
+        dotenv: str | Path | None = None,
+        masker: Masker,
+    ) -> None:
+        self._catalog = catalog
+        self.masker = masker
+        self._vault: Vault | None = None
+        self._given: dict[str, str] = {}
+        if callable(host):
+            self._vault = host
+        elif host is not None:
+            self._given = {id: _text(id, value) for id, value in host.items() if value is not None}
+        self._dotenv_path = None if dotenv is None else Path(dotenv)
+        self._dotenv: Mapping[str, str | None] = {}
+        self._fetched: dict[str, str | None] = {}
+        self._runtime: dict[str, str] = {}
+        self.read_dotenv()
+        for value in self._given.values():
+            masker.learn(value)
+
+    @property
+    def catalog(self) -> SecretCatalog:
+        """Return the catalog; the shipped one is read when it is first needed."""
+        if self._catalog is None:
+            self._catalog = SecretCatalog.shipped()
+        return self._catalog
+
+    @property
+    def fetches_later(self) -> bool:
+        """Tell whether the host's source has to be awaited."""
+        return self._vault is not None and inspect.iscoroutinefunction(_unwrapped(self._vault))
+
+    def read_dotenv(self) -> None:
+        """Read the `.env` file again. Nothing of it enters the process environment."""
+        if self._dotenv_path is not None and self._dotenv_path.is_file():
+            from dotenv import dotenv_values
+
+            self._dotenv = dotenv_values(self._dotenv_path, interpolate=False, encoding="utf-8")
+        else:
+            self._dotenv = {}
+
+    def set(self, id: str, value: str | None) -> None:
+        """Set a value for this run; None takes it away, and the sources below count again."""
+        if value is None:
+            self._runtime.pop(id, None)
+        else:
+            self._runtime[id] = _text(id, value)
+
+    async def fetch(self, ids: Iterable[str], *, again: bool = False) -> None:
+        """Ask the host's callable for *ids*. One that raises counts as not having them."""
+        if self._vault is None:
+            return
+        for id in ids:
+            if again or id not in self._fetched:
+                self._fetched[id] = await self._ask(id)
+
+    async def _ask(self, id: str) -> str | None:
+        assert self._vault is not None  # noqa: S101 - told by the caller
+        try:
+            answer = self._vault(id)
+            value = await answer if inspect.isawaitable(answer) else answer
+        except Exception as error:  # noqa: BLE001 - a vault is foreign code: without an answer the secret is missing
+            self._complain(id, self.masker.describe(error))
+            return None
+        return None if value is None else _text(id, value)
+
+    def _complain(self, id: str, why: str) -> None:
+        import logging
+
+        logging.getLogger("agentos.secrets").warning("the host's source failed for %r: %s", id, why)
+
+    def is_unfetched(self, id: str) -> bool:
+        """Tell whether the host's awaited source was not asked for *id* yet."""
+        return self.fetches_later and id not in self._fetched
+
+    def find(self, id: str, own: Mapping[str, str]) -> tuple[str, str] | None:
+        """Return the first real value of *id* and where it was found."""
+        for origin, value in self._candidates(id, own):
+            if value is not None and is_real(value):
+                self.masker.learn(value)
+                return value, origin
+        return None
+
+    def _candidates(self, id: str, own: Mapping[str, str]) -> Iterable[tuple[str, str | None]]:
+        yield "set at run time", self._runtime.get(id)
+        yield "the host", self._from_host(id)
+        yield "the pack entry's options", own.get(id)
+        definition = self.catalog.get(id)
+        for name in definition.variables if definition else ():
+            yield f"the environment variable {name}", os.environ.get(name)
+        for name in definition.variables if definition else ():
+            yield f"{name} in {self._dotenv_path}", self._dotenv.get(name)
+
+    def _from_host(self, id: str) -> str | None:
+        if self._vault is None:
+            return self._given.get(id)
+        if id not in self._fetched and not self.fetches_later:
+            self._fetched[id] = self._ask_now(id)
+        return self._fetched.get(id)
+
+    def _ask_now(self, id: str) -> str | None:
+        """Ask a callable that answers at once; one that hands out an awaitable is asked again by `fetch`."""
+        assert self._vault is not None  # noqa: S101 - told by the caller
+        try:
+            value = self._vault(id)
+        except Exception as error:  # noqa: BLE001 - as in _ask
+            self._complain(id, self.masker.describe(error))
+            return None
+        if inspect.isawaitable(value):
+            if inspect.iscoroutine(value):
+                value.close()
+            return None
+        return None if value is None else _text(id, value)
+
+
+def _unwrapped(function: Any) -> Any:
+    import functools
+
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isfunction(function) or inspect.ismethod(function) or inspect.isclass(function):
+        return function
+    return type(function).__call__ if hasattr(type(function), "__call__") else function  # noqa: B004
+
+
+def _text(id: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise SecretError(f"the secret {id!r} must be a string, got {type(value).__name__}")
+    return value
+
+
+class SecretScope:
+    """What one pack may read: the secrets its descriptors declare, its own values among them.
+
+    While a pack is being made nothing is declared yet: reads are let through and remembered, and `declare`
+    says which of them nobody declared.
+    """
+
+    def __init__(self, pack: str, sources: SecretSources, own: Mapping[str, str]) -> None:
+        self.pack = pack
+        self.own = dict(own)
+        self._sources = sources
+        self._declared: set[str] | None = None
+        self._asked: dict[str, None] = {}
+        self._closed = False
+        for value in self.own.values():
+            sources.masker.learn(value)
+
+    def read(self, id: str) -> str | None:
+        """Return the value of now, or None if it is missing."""
+        if self._closed:
+            raise SecretNotDeclaredError(self.pack, id, "the pack is not loaded any more")
+        if self._declared is None:
+            self._asked[id] = None
+        elif id not in self._declared:
+            raise SecretNotDeclaredError(
+                self.pack, id, "none of its descriptors declares it; add it to required_secrets"
+            )
+        found = self._sources.find(id, self.own)
+        return found[0] if found else None
+
+    def has(self, id: str) -> bool:
+        """Tell whether a real value is there, without handing it out."""
+        return self._sources.find(id, self.own) is not None
+
+    def unfetched(self) -> list[str]:
+        """Return what was asked for while the pack was made, but waits for the host's source."""
+        return [id for id in self._asked if self._sources.is_unfetched(id)]
+
+    def declare(self, pack: str, ids: Iterable[str]) -> list[str]:
+        """Fix what the pack may read, and return what it had read without declaring it."""
+        self.pack = pack
+        self._declared = set(ids)
+        return [id for id in self._asked if id not in self._declared]
+
+    def declare_more(self, ids: Iterable[str]) -> None:
+        """Let the pack read what a descriptor declares that it registered later."""
+        self._declared = (self._declared or set()) | set(ids)
+
+    def close(self) -> None:
+        """Let nothing be read any more."""
+        self._closed = True

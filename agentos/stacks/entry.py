@@ -1,0 +1,94 @@
+"""An entry: a descriptor on its stack, as it stood at one moment."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import attrs
+
+from agentos.model.context import PackContext
+from agentos.model.descriptor import Descriptor
+from agentos.model.source import Source
+
+
+class EntryState(StrEnum):
+    """What an entry is on its stack."""
+
+    ACTIVE = "active"
+    WRAPPED = "wrapped"
+    SHADOWED = "shadowed"
+    GATED = "gated"
+    DISABLED = "disabled"
+    FAILED = "failed"
+    UNBOUND = "unbound"
+
+    @property
+    def in_force(self) -> bool:
+        """Tell whether an entry in this state is used: its hooks have run."""
+        return self in (EntryState.ACTIVE, EntryState.WRAPPED)
+
+
+@attrs.frozen
+class Entry:
+    """A descriptor on its stack, with its state and the reason for it.
+
+    Two entries are equal when they are the same place on the same stack, whatever state they were seen in.
+    """
+
+    descriptor: Descriptor[Any]
+    sequence: int
+    source: Source
+    priority: int = attrs.field(eq=False)
+    state: EntryState = attrs.field(eq=False)
+    reason: str = attrs.field(eq=False)
+    activated_at: datetime | None = attrs.field(default=None, eq=False)
+    activation_seconds: float | None = attrs.field(default=None, eq=False)
+    _seat: Any = attrs.field(default=None, eq=False, repr=False)
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of the stack this is on."""
+        return self.descriptor.kind
+
+    @property
+    def id(self) -> str:
+        """Return the id of the stack this is on."""
+        return self.descriptor.id
+
+    @property
+    def payload(self) -> Any:
+        """Return what the descriptor offers."""
+        return self.descriptor.payload
+
+    def __str__(self) -> str:
+        return f"{self.source} [{self.state}] priority {self.priority}: {self.reason}"
+
+
+@attrs.frozen
+class Explanation:
+    """Every entry of one stack, strongest first, each with its state and reason."""
+
+    kind: str
+    id: str
+    active: Entry | None
+    entries: Sequence[Entry]
+
+    def __str__(self) -> str:
+        if not self.entries:
+            return f"{self.kind}:{self.id} is unknown: no loaded pack offers it"
+        who = f"active from {self.active.source}" if self.active else "nobody is active"
+        return "\n".join([f"{self.kind}:{self.id}: {who}", *(f"  {_line(entry)}" for entry in self.entries)])
+
+
+def _line(entry: Entry) -> str:
+    taken = "" if entry.activation_seconds is None else f", activated in {entry.activation_seconds * 1000:.1f} ms"
+    return f"{entry} (from {entry.source.origin}{taken})"
+
+
+@attrs.frozen(kw_only=True)
+class LifecycleContext(PackContext):
+    """What a descriptor's hooks get: the pack's context, the entry, and the one beneath it."""
+
+    entry: Entry
+    below: Entry | None

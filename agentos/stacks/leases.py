@@ -1,0 +1,55 @@
+"""Who is using an entry right now, so that nothing is deactivated under a call."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from agentos.stacks.entry import Entry
+
+_mine: ContextVar[tuple["Users", ...]] = ContextVar("agentos_leases", default=())
+
+
+class Users:
+    """Counts the uses of one entry that are under way."""
+
+    __slots__ = ("_waiters", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+
+    def leave(self) -> None:
+        """End one use and wake whoever waits for this."""
+        self.count -= 1
+        for floor, waiter in self._waiters:
+            if self.count <= floor and not waiter.done():
+                waiter.set_result(None)
+
+    async def drained(self) -> None:
+        """Wait until nobody uses the entry, except the caller: a call may unload its own pack."""
+        own = _mine.get().count(self)
+        if self.count <= own:
+            return
+        waiter = (own, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
+        try:
+            await waiter[1]
+        finally:
+            self._waiters.remove(waiter)
+
+
+@contextmanager
+def lease(entry: Entry) -> Iterator[None]:
+    """Count a use of *entry* for the length of the block."""
+    users: Users | None = getattr(entry._seat, "users", None)  # noqa: SLF001 - the seat is this package's own
+    if users is None:
+        yield
+        return
+    users.count += 1
+    token = _mine.set((*_mine.get(), users))
+    try:
+        yield
+    finally:
+        _mine.reset(token)
+        users.leave()
