@@ -109,7 +109,10 @@ class Claims:
     def _serve(self) -> None:
         spoken_for: set[Hashable] = set()
         for waiter in list(self._waiters):
-            if self._is_free(waiter.keys) and spoken_for.isdisjoint(waiter.keys):
+            if waiter.granted.done():  # cancelled, and about to leave the queue
+                continue
+            may_pass = self._holds_anything(waiter.change) or spoken_for.isdisjoint(waiter.keys)
+            if may_pass and self._is_free(waiter.keys):
                 self._waiters.remove(waiter)
                 self._grant(waiter.change, waiter.keys)
                 waiter.granted.set_result(None)
