@@ -11,6 +11,8 @@ manager.py    ExtensionManager: the only writer of stacks
 host.py       AgentOS: the facade
 """
 
+import logging
+
 from agentos._version import __version__
 from agentos.errors import (
     AgentOSError,
@@ -39,6 +41,8 @@ from agentos.model.source import Source
 from agentos.secrets.catalog import SecretCatalog, SecretDefinition
 from agentos.stacks.entry import Entry, EntryState, Explanation, LifecycleContext
 from agentos.stacks.registry import Registry
+
+logging.getLogger("agentos").addHandler(logging.NullHandler())
 
 __all__ = [
     "AgentOS",

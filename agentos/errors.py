@@ -9,6 +9,7 @@ AgentOSError
 ├── SecretError              a secret that can't be read or set
 │   └── SecretNotDeclaredError
 ├── ServiceError             a shared service that can't be made
+├── ToolDefinitionError      a function that can't be a tool as it is written; `function`, `parameter`
 └── ManagerClosedError       a change asked of a manager that was shut down
 
 Every message says what happened and then the way out. Data is in attributes.
@@ -95,6 +96,16 @@ class ServiceError(AgentOSError):
     def __init__(self, id: str, message: str) -> None:
         super().__init__(f"service {id!r} {message}")
         self.id = id
+
+
+class ToolDefinitionError(AgentOSError, TypeError):
+    """A function that can't be a tool as it is written."""
+
+    def __init__(self, function: str, parameter: str, message: str) -> None:
+        place = f"{function}({parameter})" if parameter else function
+        super().__init__(f"{place}: {message}")
+        self.function = function
+        self.parameter = parameter
 
 
 class ManagerClosedError(AgentOSError):
