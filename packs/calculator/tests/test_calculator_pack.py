@@ -1,0 +1,93 @@
+"""The pack as a host sees it."""
+
+import asyncio
+import doctest
+import inspect
+import json
+import tomllib
+import typing
+from pathlib import Path
+
+import agentos_pack_calculator
+import attrs
+import jsonschema
+import pytest
+from agentos_pack_calculator._tools import TOOLS
+
+CALLS = {
+    "calculate": {"expression": "1/3 + 2**70"},
+    "convert_units": {"value": 25, "from_unit": "degC", "to_unit": "degF"},
+    "statistics": {"values": [1, 2.5, 4]},
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+class TestTool:
+    def test_its_schema_is_closed_and_valid(self, tool):
+        jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+
+        assert tool.input_schema["additionalProperties"] is False
+
+    def test_its_schema_has_the_parameters_and_their_docs(self, tool):
+        signature = inspect.signature(tool.function)
+        hints = typing.get_type_hints(tool.function, include_extras=True)
+
+        assert list(signature.parameters) == list(tool.input_schema["properties"])
+        assert [name for name, p in signature.parameters.items() if p.default is p.empty] == tool.input_schema[
+            "required"
+        ]
+        for name, schema in tool.input_schema["properties"].items():
+            assert hints[name].__metadata__ == (schema["description"],)
+
+    def test_it_reads_and_is_public(self, tool):
+        assert (tool.effect, tool.required_access) == ("read", "*public*")
+
+    def test_it_describes_itself(self, tool):
+        assert inspect.getdoc(tool.function) == inspect.cleandoc(tool.description)
+
+    def test_its_result_is_plain_json(self, tool):
+        arguments = CALLS[tool.name]
+        jsonschema.validate(arguments, tool.input_schema)
+
+        output = asyncio.run(tool.execute(arguments, None))
+
+        assert output == json.loads(json.dumps(output, allow_nan=False))
+
+    def test_its_result_is_a_frozen_value(self, tool):
+        result = tool.function(**CALLS[tool.name])
+
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            setattr(result, attrs.fields(type(result))[0].name, None)
+
+
+def test_the_pack_offers_its_three_tools():
+    pack = agentos_pack_calculator.create_extension_pack(None)
+
+    assert ("calculator", agentos_pack_calculator.__version__) == (pack.name, pack.version)
+    assert [("tool", name) for name in CALLS] == [(d.kind, d.id) for d in pack.descriptors]
+    assert all(d.id == d.payload.name for d in pack.descriptors)
+
+
+def test_the_distribution_says_where_the_pack_is():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+
+    assert project["entry-points"] == {"agentos.packs": {"calculator": "agentos_pack_calculator"}}
+    assert project["version"] == agentos_pack_calculator.__version__
+
+
+def test_the_examples_of_the_readme_are_true():
+    readme = Path(__file__).parents[1] / "README.md"
+
+    assert doctest.testfile(str(readme), module_relative=False).failed == 0
+
+
+def test_loading_it_imports_nothing_heavy(run_python):
+    code = (
+        "import sys\n"
+        "import agentos_pack_calculator\n"
+        "light = set(sys.modules)\n"
+        "import agentos_pack_calculator._tools\n"
+        "print({'attrs'} & light, {'pint', 'simpleeval'} & set(sys.modules))"
+    )
+
+    assert run_python(code) == "set() set()"

@@ -1,0 +1,114 @@
+"""The pack as a host sees it."""
+
+import asyncio
+import doctest
+import inspect
+import json
+import tomllib
+import typing
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import agentos_pack_datetime
+import attrs
+import jsonschema
+import pytest
+from agentos_pack_datetime._tools import create_tools
+
+TOOLS = create_tools(lambda: datetime(2024, 7, 1, 12, tzinfo=UTC))
+CALLS = {
+    "now": {"tz": "Asia/Tokyo"},
+    "convert_time": {"time": "2024-07-01T12:00", "from_tz": "UTC", "to_tz": "Asia/Tokyo"},
+    "date_math": {"start": "2024-01-31", "months": 1, "until": "2024-12-31"},
+    "parse_ics": {
+        "text": "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20240701\nEND:VEVENT\nEND:VCALENDAR\n",
+        "limit": 5,
+    },
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+class TestTool:
+    def test_its_schema_is_closed_and_valid(self, tool):
+        jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+
+        assert tool.input_schema["additionalProperties"] is False
+
+    def test_its_schema_has_the_parameters_and_their_docs(self, tool):
+        hints = typing.get_type_hints(tool.function, include_extras=True)
+        parameters = inspect.signature(tool.function).parameters
+
+        assert list(parameters) == list(tool.input_schema["properties"])
+        for name, schema in tool.input_schema["properties"].items():
+            assert hints[name].__metadata__ == (schema["description"],)
+            assert (parameters[name].default is inspect.Parameter.empty) == (name in tool.input_schema["required"])
+            assert schema.get("default", inspect.Parameter.empty) == parameters[name].default
+
+    def test_it_reads_and_is_public(self, tool):
+        assert (tool.effect, tool.required_access) == ("read", "*public*")
+
+    def test_it_describes_itself(self, tool):
+        assert inspect.getdoc(tool.function) == inspect.cleandoc(tool.description)
+
+    def test_its_result_is_plain_json(self, tool):
+        arguments = CALLS[tool.name]
+        jsonschema.validate(arguments, tool.input_schema)
+
+        output = asyncio.run(tool.execute(arguments, None))
+
+        assert output == json.loads(json.dumps(output, allow_nan=False))
+
+    def test_its_result_is_a_frozen_value(self, tool):
+        result = tool.function(**CALLS[tool.name])
+
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            setattr(result, attrs.fields(type(result))[0].name, None)
+
+
+def pack(**options):
+    return agentos_pack_datetime.create_extension_pack(SimpleNamespace(options=options))
+
+
+def test_the_pack_offers_its_four_tools():
+    found = pack()
+
+    assert (found.name, found.version) == ("datetime", agentos_pack_datetime.__version__)
+    assert [("tool", name) for name in CALLS] == [(d.kind, d.id) for d in found.descriptors]
+    assert all(d.id == d.payload.name for d in found.descriptors)
+
+
+def test_the_clock_is_an_option():
+    tool = pack(clock=lambda: datetime(1999, 12, 31, tzinfo=UTC)).descriptors[0].payload
+
+    assert asyncio.run(tool.execute({}, None))["utc"] == "1999-12-31T00:00:00Z"
+
+
+def test_a_clock_that_is_no_function_is_refused():
+    with pytest.raises(ValueError, match=r"^options\.clock: expected a function .*, got str"):
+        pack(clock="12:00")
+
+
+def test_the_distribution_says_where_the_pack_is():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+
+    assert project["entry-points"] == {"agentos.packs": {"datetime": "agentos_pack_datetime"}}
+    assert project["version"] == agentos_pack_datetime.__version__
+
+
+def test_the_examples_of_the_readme_are_true():
+    readme = Path(__file__).parents[1] / "README.md"
+
+    assert doctest.testfile(str(readme), module_relative=False).failed == 0
+
+
+def test_loading_it_imports_nothing_heavy(run_python):
+    code = (
+        "import sys\n"
+        "import agentos_pack_datetime\n"
+        "light = set(sys.modules)\n"
+        "import agentos_pack_datetime._tools\n"
+        "print({'attrs', 'whenever', 'icalendar'} & light, {'icalendar', 'dateutil'} & set(sys.modules))"
+    )
+
+    assert run_python(code) == "set() set()"
