@@ -20,15 +20,18 @@ from agentos.errors import (
     HookError,
     ManagerClosedError,
     ManifestError,
+    NotPermittedError,
     PackLoadError,
     Problem,
     SecretError,
     SecretNotDeclaredError,
     ServiceError,
+    ToolDefinitionError,
     UnknownPackError,
 )
 from agentos.events import Event
 from agentos.host import AgentOS
+from agentos.kinds import KINDS
 from agentos.manager import ExtensionManager
 from agentos.model.context import PackContext
 from agentos.model.descriptor import Descriptor, SecretRequirement
@@ -36,17 +39,29 @@ from agentos.model.kind import Kind, declare_kind
 from agentos.model.manifest import ExtensionManifest, PackEntry
 from agentos.model.overrides import Override, Overrides
 from agentos.model.pack import ExtensionPack
+from agentos.model.principal import Principal
 from agentos.model.report import LoadReport, PackOutcome, PackRecord
 from agentos.model.source import Source
+from agentos.orchestrator import ToolOrchestrator
 from agentos.secrets.catalog import SecretCatalog, SecretDefinition
 from agentos.stacks.entry import Entry, EntryState, Explanation, LifecycleContext
 from agentos.stacks.registry import Registry
+from agentos.tools._docs import Schema
+from agentos.tools.calls import Batch, ToolCall, ToolError, ToolResult
+from agentos.tools.context import ToolContext
+from agentos.tools.executor import ToolExecutor
+from agentos.tools.listing import ToolInfo
+from agentos.tools.service import ToolsService
+from agentos.tools.tool import PUBLIC, Tool, Toolset, tool
 
 logging.getLogger("agentos").addHandler(logging.NullHandler())
 
 __all__ = [
+    "KINDS",
+    "PUBLIC",
     "AgentOS",
     "AgentOSError",
+    "Batch",
     "Descriptor",
     "DescriptorError",
     "Entry",
@@ -62,6 +77,7 @@ __all__ = [
     "LoadReport",
     "ManagerClosedError",
     "ManifestError",
+    "NotPermittedError",
     "Override",
     "Overrides",
     "PackContext",
@@ -69,8 +85,10 @@ __all__ = [
     "PackLoadError",
     "PackOutcome",
     "PackRecord",
+    "Principal",
     "Problem",
     "Registry",
+    "Schema",
     "SecretCatalog",
     "SecretDefinition",
     "SecretError",
@@ -78,7 +96,19 @@ __all__ = [
     "SecretRequirement",
     "ServiceError",
     "Source",
+    "Tool",
+    "ToolCall",
+    "ToolContext",
+    "ToolDefinitionError",
+    "ToolError",
+    "ToolExecutor",
+    "ToolInfo",
+    "ToolOrchestrator",
+    "ToolResult",
+    "ToolsService",
+    "Toolset",
     "UnknownPackError",
     "__version__",
     "declare_kind",
+    "tool",
 ]

@@ -37,10 +37,11 @@ def call_with(function: Callable[..., Any], argument: Any) -> Any:
 
 
 def _has_keyword_context(function: Callable[..., Any]) -> bool:
-    code = getattr(function, "__code__", None)
-    if code is None or not code.co_kwonlyargcount:
+    try:
+        parameter = inspect.signature(function).parameters.get("context")
+    except (TypeError, ValueError):
         return False
-    return "context" in inspect.signature(function).parameters
+    return parameter is not None and parameter.kind is inspect.Parameter.KEYWORD_ONLY
 
 
 async def settled(value: Any) -> Any:

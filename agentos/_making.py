@@ -1,6 +1,6 @@
 """Making a pack ready to be installed: find it, run its factory, check it. Nothing is on a stack yet."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from agentos._settling import Seat
 from agentos._version import __version__
 from agentos.errors import PackLoadError
 from agentos.loading.finder import Finder, Found
-from agentos.model.context import PackContext
+from agentos.model.context import PackContext, Port
 from agentos.model.descriptor import Descriptor
 from agentos.model.kind import kind_of
 from agentos.model.manifest import PackEntry, fault_of_specifier
@@ -34,6 +34,7 @@ class Member:
     sequence: int = 0
     seats: list[Seat] = attrs.field(factory=list)
     disabled: str | None = None
+    closed: bool = False
 
 
 @attrs.define(eq=False)
@@ -68,10 +69,13 @@ class LoadedPack(Member):
 class PackMaker:
     """Makes packs and the contexts they see."""
 
-    def __init__(self, secrets: SecretSources, services: ServiceHub, masker: Masker) -> None:
+    def __init__(
+        self, secrets: SecretSources, services: ServiceHub, masker: Masker, port: Callable[[Member], Port]
+    ) -> None:
         self._secrets = secrets
         self._services = services
         self._masker = masker
+        self._port = port
         self._finder = Finder()
 
     async def make(self, entry: PackEntry, *, fresh: bool = False) -> LoadedPack:
@@ -118,6 +122,7 @@ class PackMaker:
                 source=source,
                 services=self._services.handle(scope, pack.name),
                 logger=MaskingLogger(f"agentos.packs.{pack.name}", self._masker),
+                port=self._port(made),
             )
             self._check(made)
             declared = dict.fromkeys(need.id for one in pack.descriptors for need in one.required_secrets)
@@ -169,13 +174,17 @@ class PackMaker:
         for descriptor in made.pack.descriptors:
             kind_of(descriptor.kind).check(descriptor)
 
-    async def host_member(self, descriptor: Descriptor[Any], source: Source | None) -> Member:
-        """Return the owner of a descriptor that a host pushes by hand."""
+    async def declare(self, member: Member, descriptors: Iterable[Descriptor[Any]]) -> None:
+        """Let *member* read what *descriptors* declare."""
+        ids = [need.id for descriptor in descriptors for need in descriptor.required_secrets]
+        member.scope.declare_more(ids)
+        await self._secrets.fetch(ids)
+
+    def host_member(self, source: Source | None = None) -> Member:
+        """Return an owner that is no pack: the host, or code that it lets register things."""
         source = source or HOST
         scope = SecretScope(source.pack, self._secrets, {})
-        ids = [need.id for need in descriptor.required_secrets]
-        scope.declare(source.pack, ids)
-        await self._secrets.fetch(ids)
+        scope.declare(source.pack, ())
         context = PackContext(
             options={},
             services=self._services.handle(scope, source.pack),
@@ -184,7 +193,9 @@ class PackMaker:
             source=source,
             secrets=scope,
         )
-        return Member(source=source, scope=scope, context=context)
+        member = Member(source=source, scope=scope, context=context)
+        member.context = attrs.evolve(context, port=self._port(member))
+        return member
 
 
 def _problems(made: LoadedPack) -> Iterator[str]:

@@ -8,7 +8,7 @@ deactivated. Undoing a change that failed is the same act with the facts put bac
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -122,6 +122,7 @@ class Settler:
         logger: MaskingLogger,
         facts: Callable[[], Facts],
         publish: Callable[[Key, Stack | None], None],
+        switched: Callable[[Collection[Key]], None],
         hook_timeout: float | None,
         drain_timeout: float,
     ) -> None:
@@ -131,6 +132,7 @@ class Settler:
         self._logger = logger
         self._facts = facts
         self._publish = publish
+        self._switched = switched
         self._hook_timeout = hook_timeout
         self._drain_timeout = drain_timeout
         self._stacks: dict[Key, _Stack] = {}
@@ -280,16 +282,19 @@ class Settler:
             leaving += [seat for seat in stack.warm if seat not in stack.chain]
             if not stack.seats and not stack.warm:
                 del self._stacks[key]
+        self._switched(plans)
         return leaving
 
     def _show(self, verdict: Verdict, previous: Entry | None) -> Entry:
         seat: Seat = verdict.offer.owner
         before = seat.entry
-        if before is None or (before.state, before.reason, before.priority, before.activated_at) != (
+        options = self._options(seat, verdict.options)
+        if before is None or (before.state, before.reason, before.priority, before.activated_at, before.options) != (
             verdict.state,
             verdict.reason,
             verdict.priority,
             seat.activated_at,
+            options,
         ):
             seat.entry = Entry(
                 descriptor=verdict.offer.descriptor,
@@ -300,6 +305,7 @@ class Settler:
                 reason=verdict.reason,
                 activated_at=seat.activated_at,
                 activation_seconds=seat.activation_seconds,
+                options=options,
                 seat=seat,
             )
         assert seat.entry is not None  # noqa: S101 - set above
@@ -365,17 +371,22 @@ class Settler:
             entry = seat.place()
             self._events.post(DescriptorDeactivated(entry=entry, previous=entry, source=seat.offer.source, error=error))
 
+    def _options(self, seat: Seat, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        given = seat.owner.context.options
+        return {**given, **said} if said else given
+
     def _context(self, seat: Seat, below: Seat | None) -> LifecycleContext:
         given = seat.owner.context
         descriptor = seat.offer.descriptor
         said = self._facts().overrides.resolve(descriptor.kind, descriptor.id, seat.offer.source.pack)
         return LifecycleContext(
-            options={**given.options, **said.options},
+            options=self._options(seat, said.options),
             services=given.services,
             logger=given.logger,
             manifest_entry=given.manifest_entry,
             source=given.source,
             secrets=seat.owner.scope,
+            port=given._port,  # noqa: SLF001 - a context made from a context
             entry=seat.place(),
             below=below.place() if below is not None else None,
         )
@@ -413,6 +424,7 @@ class Settler:
         for key, stack in self._stacks.items():
             stack.chain = ()
             self._publish(key, None)
+        self._switched(self._stacks)
 
     def still_warm(self) -> list[Seat]:
         """Return every seat whose on_deactivate is still to be run."""

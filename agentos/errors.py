@@ -10,6 +10,7 @@ AgentOSError
 │   └── SecretNotDeclaredError
 ├── ServiceError             a shared service that can't be made
 ├── ToolDefinitionError      a function that can't be a tool as it is written; `function`, `parameter`
+├── NotPermittedError        a pack did what its manifest entry does not permit
 └── ManagerClosedError       a change asked of a manager that was shut down
 
 Every message says what happened and then the way out. Data is in attributes.
@@ -106,6 +107,17 @@ class ToolDefinitionError(AgentOSError, TypeError):
         super().__init__(f"{place}: {message}")
         self.function = function
         self.parameter = parameter
+
+
+class NotPermittedError(AgentOSError):
+    """A pack did something that its manifest entry does not permit."""
+
+    def __init__(self, pack: str, permission: str) -> None:
+        super().__init__(
+            f"pack {pack!r} lacks the permission {permission!r}; add it to `permissions` of its manifest entry"
+        )
+        self.pack = pack
+        self.permission = permission
 
 
 class ManagerClosedError(AgentOSError):

@@ -161,6 +161,11 @@ class EventBus:
         self._turn = asyncio.Lock()
         self._logger = logger
 
+    @property
+    def is_heard(self) -> bool:
+        """Tell whether anybody listens: what nobody hears need not be said."""
+        return bool(self._signal.receivers)
+
     def on(self, listener: Listener) -> Listener:
         """Call *listener* with every event from now on. Returns it, so it decorates too."""
         if not callable(listener):

@@ -9,8 +9,10 @@ from agentos.manager import ExtensionManager
 from agentos.model.manifest import ExtensionManifest
 from agentos.model.overrides import Overrides
 from agentos.model.report import LoadReport
+from agentos.orchestrator import ToolOrchestrator
 from agentos.secrets.catalog import SecretCatalog
 from agentos.secrets.sources import Vault
+from agentos.tools.service import ToolsService
 
 
 class AgentOS:
@@ -35,6 +37,11 @@ class AgentOS:
             catalog=secret_catalog,
             dotenv=dotenv,
         )
+        self.tools = ToolOrchestrator(self.extensions)
+
+    def tools_service(self, owner: str = "builtin") -> ToolsService:
+        """Return what running code registers tools with, as *owner*: `builtin`, a pack's name, or `mcp/<server>`."""
+        return ToolsService(self.extensions.port(owner))
 
     async def initialize(self, *, strict: bool = False) -> LoadReport:
         """Load the manifest and report each entry. Calling it again loads only what is not loaded yet."""

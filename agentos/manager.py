@@ -1,7 +1,7 @@
 """ExtensionManager: loads packs, keeps stacks, and is the only one who changes either."""
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,7 +12,15 @@ from agentos._calls import to_the_end
 from agentos._claims import Change, Claims
 from agentos._making import LoadedPack, Member, PackMaker
 from agentos._settling import Key, Seat, Settler, failure, missing_secrets
-from agentos.errors import AgentOSError, HookError, ManagerClosedError, PackLoadError, UnknownPackError
+from agentos.errors import (
+    AgentOSError,
+    DescriptorError,
+    HookError,
+    ManagerClosedError,
+    NotPermittedError,
+    PackLoadError,
+    UnknownPackError,
+)
 from agentos.events import (
     EventBus,
     Listener,
@@ -23,8 +31,10 @@ from agentos.events import (
     PackUnloaded,
     SecretChanged,
 )
+from agentos.model._checks import fault_of_owner
+from agentos.model.context import Port
 from agentos.model.descriptor import Descriptor
-from agentos.model.kind import as_descriptor, kind_of
+from agentos.model.kind import as_descriptors, kind_of
 from agentos.model.manifest import ExtensionManifest, PackEntry, as_manifest, as_override, as_overrides
 from agentos.model.overrides import GROUPS, Override, OverrideLayers, Overrides
 from agentos.model.pack import ExtensionPack
@@ -69,7 +79,7 @@ class ExtensionManager:
         self._claims = Claims()
         self._events = EventBus(self._logger)
         self._hub = ServiceHub(self._claims, self.masker, self._logger)
-        self._maker = PackMaker(self._secrets, self._hub, self.masker)
+        self._maker = PackMaker(self._secrets, self._hub, self.masker, lambda member: _Port(self, member))
         self._registries: dict[str, Registry] = {}
         self._settler = Settler(
             claims=self._claims,
@@ -78,12 +88,15 @@ class ExtensionManager:
             logger=self._logger,
             facts=lambda: self._facts,
             publish=self._publish,
+            switched=self._note_switch,
             hook_timeout=hook_timeout,
             drain_timeout=drain_timeout,
         )
         self._sequences = itertools.count(1)
         self._packs: dict[str, LoadedPack] = {}
         self._gated_by: dict[str, dict[Seat, None]] = {}
+        self._guests: dict[str, Member] = {}
+        self._watchers: list[Callable[[Collection[Key]], None]] = []
         self._closed = False
         self.services: Services = self._hub.handle(self, "host")
 
@@ -260,25 +273,26 @@ class ExtensionManager:
 
     async def _bring_in(self, change: Change, made: LoadedPack, old: LoadedPack | None) -> None:
         """Run the pack's own hook, then put its descriptors on their stacks; undo both if either fails."""
-        if made.disabled is None:
-            await self._run_pack_hook("on_activate", made)
+        offered = list(made.seats)
         leaving = list(old.seats) if old else []
 
         def alter() -> Collection[Seat]:
             for seat in leaving:
                 self._pull(seat)
-            for seat in made.seats:
+            for seat in offered:
                 self._push(seat)
-            return set(made.seats)
+            return set(offered)
 
         def undo() -> None:
-            for seat in made.seats:
+            for seat in offered:
                 self._pull(seat)
             for seat in leaving:
                 self._push(seat)
 
+        if made.disabled is None:
+            await self._run_pack_hook("on_activate", made)
         try:
-            keys = [seat.key for seat in (*made.seats, *leaving)]
+            keys = [seat.key for seat in (*offered, *leaving)]
             await self._settler.attempt(change, keys, alter, undo)
         except BaseException:
             if made.disabled is None:
@@ -299,7 +313,9 @@ class ExtensionManager:
         return None
 
     async def _withdraw(self, made: LoadedPack) -> None:
-        """Forget a pack that did not get in."""
+        """Forget a pack that did not get in, with whatever its hooks had registered by then."""
+        made.closed = True
+        await self._remove([seat for seat in made.seats if seat in self._settler.seats(seat.key)])
         made.found.revert()
         await self._maker.dismiss(made.scope)
 
@@ -327,6 +343,7 @@ class ExtensionManager:
 
     async def _let_go(self, loaded: LoadedPack) -> None:
         """Run the last hook of a pack whose descriptors are out of force, and forget it."""
+        loaded.closed = True
         error = await self._retire_pack(loaded) if loaded.disabled is None else None
         self._settler.raised += await self._maker.dismiss(loaded.scope)
         loaded.found.discard()
@@ -496,10 +513,11 @@ class ExtensionManager:
     async def register(self, descriptor: Descriptor[Any], *, source: Source | None = None) -> Entry:
         """Push a descriptor by hand; raise HookError and leave nothing if its activation fails."""
         self._require_open()
-        descriptor = as_descriptor(descriptor)
+        (descriptor,) = as_descriptors(descriptor)
         kind_of(descriptor.kind).check(descriptor)
         with self._claims.change() as change:
-            member = await self._maker.host_member(descriptor, source)
+            member = self._maker.host_member(source)
+            await self._maker.declare(member, [descriptor])
             seat = Seat(descriptor, member, next(self._sequences))
             member.seats.append(seat)
 
@@ -587,10 +605,82 @@ class ExtensionManager:
 
     def _publish(self, key: Key, stack: Stack | None) -> None:
         stacks = self.registry(key[0])._stacks  # noqa: SLF001 - the manager is the only writer
+        self.registry(key[0]).version += 1
         if stack is None:
             stacks.pop(key[1], None)
         else:
             stacks[key[1]] = stack
+
+    def watch(self, watcher: Callable[[Collection[Key]], None]) -> None:
+        """Call *watcher* with the stacks of every switch, at the moment of the switch. For the layers above."""
+        self._watchers.append(watcher)
+
+    def _note_switch(self, keys: Collection[Key]) -> None:
+        for watcher in self._watchers:
+            watcher(keys)
+
+    @property
+    def events(self) -> EventBus:
+        """Return the bus that carries events; the layers above post theirs to it."""
+        return self._events
+
+    def port(self, owner: str) -> Port:
+        """Return the door to the stacks for code that registers things as *owner*: a loaded pack, or a guest."""
+        for loaded in self._packs.values():
+            if loaded.pack.name == owner:
+                return _Port(self, loaded)
+        if owner not in self._guests:
+            if fault := fault_of_owner(owner):
+                raise DescriptorError(f"owner: {fault}")
+            self._guests[owner] = self._maker.host_member(Source(owner, origin="host"))
+        return _Port(self, self._guests[owner])
+
+    async def exchange(
+        self, member: Member, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()
+    ) -> list[Entry]:
+        """Put *add* on their stacks for *member* and take *drop* off, all at once or not at all."""
+        self._require_open()
+        if member.closed:
+            raise PackLoadError(member.source.pack, "is not loaded any more and can't register anything")
+        ids = [descriptor.id for descriptor in add]
+        if len(set(ids)) < len(ids):
+            raise DescriptorError(f"{member.source.pack!r} gave the same id twice: {', '.join(sorted(ids))}")
+        for descriptor in add:
+            kind_of(descriptor.kind).check(descriptor)
+        with self._claims.change() as change:
+            await self._maker.declare(member, add)
+            new = await self._exchange(change, member, kind, add, {*drop, *ids})
+        await self._tell()
+        return [seat.place() for seat in new]
+
+    async def _exchange(
+        self, change: Change, member: Member, kind: str, add: Sequence[Descriptor[Any]], ids: set[str]
+    ) -> list[Seat]:
+        new: list[Seat] = []
+        old: list[Seat] = []
+
+        def alter() -> Collection[Seat]:
+            standing = {seat.key: seat for seat in member.seats}
+            old.extend(seat for seat in member.seats if seat.key[0] == kind and seat.key[1] in ids)
+            for descriptor in add:
+                place = standing.get(descriptor.key)
+                sequence = place.offer.sequence if place else next(self._sequences)
+                base = place.offer.base_priority if place else None
+                new.append(Seat(descriptor, member, sequence, base))
+            self._replace(member, old, new)
+            return set(new)
+
+        keys = [(kind, id) for id in sorted(ids)]
+        await self._settler.attempt(change, keys, alter, lambda: self._replace(member, new, old))
+        return new
+
+    def _replace(self, member: Member, old: Iterable[Seat], new: Iterable[Seat]) -> None:
+        for seat in old:
+            self._pull(seat)
+            member.seats.remove(seat)
+        for seat in new:
+            self._push(seat)
+            member.seats.append(seat)
 
     def _push(self, seat: Seat) -> None:
         self._settler.push(seat)
@@ -630,6 +720,30 @@ class ExtensionManager:
 
     async def _tell(self) -> None:
         await self._events.deliver(nested=self._claims.is_nested())
+
+
+@attrs.frozen
+class _Port:
+    """One owner's door to the stacks."""
+
+    _manager: ExtensionManager
+    _member: Member
+
+    @property
+    def source(self) -> Source:
+        return self._member.source
+
+    def entries(self, kind: str) -> list[Entry]:
+        return [seat.place() for seat in self._member.seats if seat.key[0] == kind]
+
+    async def exchange(self, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()) -> list[Entry]:
+        return await self._manager.exchange(self._member, kind, add, drop)
+
+    def require(self, permission: str) -> None:
+        if isinstance(self._member, LoadedPack):
+            entry = self._member.entry
+            if entry is None or permission not in entry.permissions:
+                raise NotPermittedError(self._member.source.pack, permission)
 
 
 def _pack_disabled(offer: Offer) -> str | None:

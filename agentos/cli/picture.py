@@ -16,7 +16,7 @@ _STYLES = {
     EntryState.WRAPPED: ("◐", "green"),
     EntryState.SHADOWED: ("○", "bright_black"),
     EntryState.GATED: ("◇", "yellow"),
-    EntryState.DISABLED: ("–", "bright_black"),
+    EntryState.DISABLED: ("-", "bright_black"),
     EntryState.FAILED: ("✗", "bold red"),
     EntryState.UNBOUND: ("…", "yellow"),
 }

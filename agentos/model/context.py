@@ -1,10 +1,12 @@
 """What a pack is given: its options, its secrets, shared services, a logger."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
 
+from agentos.errors import AgentOSError
+from agentos.model.kind import kind_of
 from agentos.model.manifest import PackEntry
 from agentos.model.source import Source
 
@@ -40,6 +42,27 @@ class SharedServices(Protocol):
         ...
 
 
+class Port(Protocol):
+    """One owner's door to the stacks, for what it registers while it runs."""
+
+    @property
+    def source(self) -> Source:
+        """Return who the owner is."""
+        ...
+
+    def entries(self, kind: str) -> list[Any]:
+        """Return what this owner has on the stacks of *kind*."""
+        ...
+
+    def exchange(self, kind: str, add: Sequence[Any], drop: Iterable[str] = ()) -> Awaitable[list[Any]]:
+        """Put descriptors on their stacks and take others off, all at once; same owner and id replaces."""
+        ...
+
+    def require(self, permission: str) -> None:
+        """Raise if the owner lacks *permission*."""
+        ...
+
+
 class PackLogger(Protocol):
     """The part of a logger that packs use; known secret values are masked in what it writes."""
 
@@ -60,6 +83,15 @@ class PackContext:
     manifest_entry: PackEntry | None
     source: Source
     _secrets: SecretReader = attrs.field(repr=False)
+    _port: Port | None = attrs.field(default=None, repr=False)
+
+    @property
+    def tools(self) -> Any:
+        """Return the pack's ToolsService: tools registered while it runs go with the pack."""
+        service = kind_of("tool").service
+        if self._port is None or service is None:
+            raise AgentOSError("context.tools can be used from the pack's hooks on, not while the pack is made")
+        return service(self._port)
 
     def secret(self, id: str) -> str | None:
         """Return the secret's value of now, or None if it is missing.

@@ -4,7 +4,7 @@ A kind is a word of the vocabulary, known to the whole process like a codec. The
 never compares a kind's name. A kind that nobody declared takes any payload.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -21,18 +21,20 @@ def _always_bound(payload: Any) -> bool:  # noqa: ARG001 - the signature is the 
     return True
 
 
-def _adapts_nothing(offered: object) -> Descriptor[Any] | None:  # noqa: ARG001 - the signature is the contract
-    return None
+def _adapts_nothing(offered: object) -> Sequence[Descriptor[Any]]:  # noqa: ARG001 - the signature is the contract
+    return ()
 
 
 @attrs.frozen
 class Kind:
-    """The contract of one kind: its check, when a payload can be in force, and what becomes a descriptor."""
+    """The contract of one kind: its check, when a payload can be in force, what becomes a descriptor, its service."""
 
     name: str
     check: Callable[[Descriptor[Any]], None] = _any_descriptor
     is_bound: Callable[[Any], bool] = _always_bound
-    adapt: Callable[[object], Descriptor[Any] | None] = _adapts_nothing
+    adapt: Callable[[object], Sequence[Descriptor[Any]]] = _adapts_nothing
+    service: Callable[[Any], Any] | None = None
+    """Makes what running code registers things of this kind with, from its owner's `Port`."""
 
 
 _declared: dict[str, Kind] = {}
@@ -50,11 +52,11 @@ def kind_of(name: str) -> Kind:
     return _declared.get(name, _undeclared)
 
 
-def as_descriptor(offered: object) -> Descriptor[Any]:
-    """Return *offered* as a descriptor: itself, or what a declared kind makes of it."""
+def as_descriptors(offered: object) -> Sequence[Descriptor[Any]]:
+    """Return *offered* as descriptors: itself, or what a declared kind makes of it."""
     if isinstance(offered, Descriptor):
-        return offered
+        return (offered,)
     for kind in _declared.values():
-        if (descriptor := kind.adapt(offered)) is not None:
-            return descriptor
+        if descriptors := kind.adapt(offered):
+            return descriptors
     raise DescriptorError(f"expected a Descriptor or a Tool, got {type(offered).__name__}")

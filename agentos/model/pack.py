@@ -8,11 +8,11 @@ import attrs
 from agentos.errors import DescriptorError
 from agentos.model._checks import fault_of_owner
 from agentos.model.descriptor import Descriptor, Hook
-from agentos.model.kind import as_descriptor
+from agentos.model.kind import as_descriptors
 
 
 def _descriptors(value: Iterable[object]) -> tuple[Descriptor[Any], ...]:
-    return tuple(as_descriptor(item) for item in value)
+    return tuple(descriptor for item in value for descriptor in as_descriptors(item))
 
 
 @attrs.frozen(eq=False)

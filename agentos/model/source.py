@@ -20,4 +20,5 @@ class Source:
         return f"{self.pack}{version}"
 
 
-HOST = Source(pack="host", origin="host")
+HOST = Source(pack="builtin", origin="host")
+"""The source of what a host pushes by hand."""

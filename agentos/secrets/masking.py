@@ -26,6 +26,11 @@ class Masker:
         self._values: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
 
+    @property
+    def knows_any(self) -> bool:
+        """Tell whether there is anything to hide."""
+        return bool(self._values)
+
     def learn(self, value: str) -> None:
         """Hide *value* from now on, also where it is quoted for a URL, JSON or an HTTP header."""
         if value in self._values or len(value) < _SHORTEST or value.lower() in _INNOCENT:

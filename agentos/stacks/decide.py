@@ -3,7 +3,7 @@
 Everything else in agentos only changes the facts that go in here.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -58,6 +58,7 @@ class Verdict:
     priority: int
     state: EntryState
     reason: str
+    options: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
 
 
 def decide(offers: Iterable[Offer], facts: Facts) -> list[Verdict]:
@@ -112,7 +113,7 @@ def _judge(offer: Offer, facts: Facts) -> Verdict:
         state, reason = EntryState.GATED, _why_gated(missing, facts)
     elif (failure := facts.failure(offer)) is not None:
         state, reason = EntryState.FAILED, failure
-    return Verdict(offer, _priority(offer, said.priority), state, reason)
+    return Verdict(offer, _priority(offer, said.priority), state, reason, said.options)
 
 
 def _priority(offer: Offer, override: int | None) -> int:

@@ -1,6 +1,6 @@
 """An entry: a descriptor on its stack, as it stood at one moment."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -44,6 +44,8 @@ class Entry:
     reason: str = attrs.field(eq=False)
     activated_at: datetime | None = attrs.field(default=None, eq=False)
     activation_seconds: float | None = attrs.field(default=None, eq=False)
+    options: Mapping[str, Any] = attrs.field(factory=dict, eq=False, repr=False)
+    """The pack's options with those of overrides merged in."""
     _seat: Any = attrs.field(default=None, eq=False, repr=False)
 
     @property

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 from agentos.stacks.entry import Entry
 
@@ -19,9 +19,16 @@ class Users:
         self.count = 0
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
 
-    def leave(self) -> None:
+    def enter(self) -> "Token[tuple[Users, ...]]":
+        """Begin a use; `leave` takes the token back."""
+        self.count += 1
+        return _mine.set((*_mine.get(), self))
+
+    def leave(self, token: "Token[tuple[Users, ...]] | None" = None) -> None:
         """End one use and wake whoever waits for this."""
         self.count -= 1
+        if token is not None:
+            _mine.reset(token)
         for floor, waiter in self._waiters:
             if self.count <= floor and not waiter.done():
                 waiter.set_result(None)
@@ -46,10 +53,8 @@ def lease(entry: Entry) -> Iterator[None]:
     if users is None:
         yield
         return
-    users.count += 1
-    token = _mine.set((*_mine.get(), users))
+    token = users.enter()
     try:
         yield
     finally:
-        _mine.reset(token)
-        users.leave()
+        users.leave(token)

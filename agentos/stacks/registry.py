@@ -42,12 +42,19 @@ class Registry:
     Reads are synchronous and see each stack whole. Changes go through the manager and its rules.
     """
 
-    __slots__ = ("_stacks", "_writer", "kind")
+    __slots__ = ("_stacks", "_writer", "kind", "version")
 
     def __init__(self, kind: str, writer: Writer) -> None:
         self.kind = kind
         self._writer = writer
         self._stacks: dict[str, Stack] = {}
+        self.version = 0
+        """Goes up with every change of a stack: what was computed from one version holds for all of it."""
+
+    @property
+    def writer(self) -> Writer:
+        """Return the manager that keeps these stacks."""
+        return self._writer
 
     def get_active(self, id: str) -> Entry | None:
         """Return the entry in force for *id*, or None."""

@@ -1,0 +1,5 @@
+"""Who may do what."""
+
+from agentos.model.principal import Principal
+
+__all__ = ["Principal"]

@@ -1,0 +1,64 @@
+"""Who a call is made for, and the one predicate of what it may call."""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import attrs
+
+from agentos.model._checks import fault_of_name
+
+EVERYTHING = "*"
+
+
+def _rules(value: Iterable[str]) -> frozenset[str]:
+    if isinstance(value, str):
+        raise TypeError(f"access: expected a set of rule ids, got the string {value!r}; write {{{value!r}}}")
+    return frozenset(value)
+
+
+def _scopes(value: Iterable[str] | None) -> frozenset[str] | None:
+    return None if value is None else _rules(value)
+
+
+@attrs.frozen
+class Principal:
+    """Who a call is made for: what it holds, and to what a token narrowed it.
+
+    `scopes` is None where nothing was narrowed. A rule counts as held only if it is in both.
+    """
+
+    id: str
+    kind: Literal["user", "service", "system"] = "user"
+    access: frozenset[str] = attrs.field(default=frozenset(), converter=_rules)
+    scopes: frozenset[str] | None = attrs.field(default=None, converter=_scopes)
+
+    def __attrs_post_init__(self) -> None:
+        if fault := fault_of_name(self.id):
+            raise ValueError(f"Principal.id: {fault}")
+        if self.kind not in ("user", "service", "system"):
+            raise ValueError(f"Principal.kind: expected user, service or system, got {self.kind!r}")
+
+    @classmethod
+    def system(cls) -> "Principal":
+        """Return the host itself, which may call everything."""
+        return SYSTEM
+
+    @property
+    def held(self) -> frozenset[str]:
+        """Return the rules that count: never more than `access`, and without `*` where scopes narrow it."""
+        if self.scopes is None:
+            return self.access
+        wanted = self.scopes - {EVERYTHING}
+        return wanted if EVERYTHING in self.access else self.access & wanted
+
+    def narrow(self, scopes: Iterable[str]) -> "Principal":
+        """Return this principal with at most *scopes*. It can only shrink, and never yields `*`."""
+        wanted = _rules(scopes) - {EVERYTHING}
+        return attrs.evolve(self, scopes=wanted if self.scopes is None else wanted & self.scopes)
+
+    def may_call(self, tool: Any) -> bool:
+        """Tell whether *tool* exists for this principal: it is public, or every rule it requires is held."""
+        return tool.is_public or EVERYTHING in (held := self.held) or held.issuperset(tool.required_access)
+
+
+SYSTEM = Principal("system", "system", frozenset({EVERYTHING}))

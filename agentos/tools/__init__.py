@@ -1,0 +1,1 @@
+"""Tools: written in a minute, validated, executed, one result for every call."""

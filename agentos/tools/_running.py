@@ -1,0 +1,211 @@
+"""One call under way: run where it belongs, ended by itself, by its timeout, or by somebody who cancels it."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from types import CoroutineType
+from typing import Any, Literal
+
+from agentos.tools.context import ToolContext
+from agentos.tools.funnel import NotSerialisableError, to_json
+from agentos.tools.prepared import Prepared
+from agentos.tools.threads import Threads
+
+ITEM_LIMIT = 10_000
+"""How many items a tool that yields may yield."""
+_GRACE = 5.0
+"""How long a tool may clean up after its caller was cancelled."""
+
+_left_behind: set["asyncio.Task[Any]"] = set()
+
+
+class Running:
+    """A call under way. `ended_by` says who ended it, if it did not end by itself."""
+
+    __slots__ = ("_context", "_future", "_task", "ended_by")
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._task: asyncio.Task[Any] | None = None
+        self._future: asyncio.Future[Any] | None = None
+        self.ended_by: Literal["timeout", "cancel"] | None = None
+
+    # -- ending it ---------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """End the call from outside."""
+        self._end("cancel")
+
+    def _expire(self) -> None:
+        self._end("timeout")
+
+    def _end(self, by: Literal["timeout", "cancel"]) -> None:
+        if self.ended_by is not None:
+            return
+        self.ended_by = by
+        self._context.cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+        if self._future is not None:
+            _resolve(self._future)
+
+    # -- on the loop -------------------------------------------------------------------------------------------
+
+    async def on_loop(self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext) -> Any:
+        """Run an async tool. One that names its timeout gets a task of its own, so that it can't outstay it."""
+        value = prepared.execute(arguments, context)  # type: ignore[misc]  # bound, or it would not be in force
+        if type(value) is not CoroutineType:
+            if inspect.isasyncgen(value):
+                value = _collected(value, context)
+            elif not inspect.isawaitable(value):
+                return _gathered(value, context) if inspect.isgenerator(value) else value
+        if prepared.tool.timeout is not None:
+            return await self._apart(value, prepared)
+        return await self._inline(value, prepared.timeout)
+
+    async def _inline(self, value: Awaitable[Any], seconds: float | None) -> Any:
+        """Await in the caller's own task: the cheapest way, for tools that end when they are cancelled."""
+        loop = asyncio.get_running_loop()
+        task = self._task = asyncio.current_task(loop)
+        clock = loop.call_later(seconds, self._expire) if seconds is not None else None
+        try:
+            outcome = await value
+        except asyncio.CancelledError:
+            if self.ended_by is not None and task is not None and task.uncancel() > 0:
+                self.ended_by = None  # the caller itself was cancelled as well, and that counts more
+            raise
+        finally:
+            self._task = None
+            if clock is not None:
+                clock.cancel()
+        if self.ended_by is not None and task is not None:
+            await _swallow_cancellation(task)
+        return outcome
+
+    async def _apart(self, value: Any, prepared: Prepared) -> Any:
+        """Await in a task of its own, which is left behind if it does not end when it is cancelled."""
+        loop = asyncio.get_running_loop()
+        task = self._task = loop.create_task(_as_coroutine(value))
+        future = self._future = loop.create_future()
+        task.add_done_callback(lambda _: _resolve(future))
+        clock = loop.call_later(prepared.timeout, self._expire) if prepared.timeout is not None else None
+        try:
+            await future
+        except asyncio.CancelledError:
+            self.ended_by = None
+            self._context.cancelled = True
+            task.cancel()
+            await asyncio.wait([task], timeout=_GRACE)
+            raise
+        finally:
+            if clock is not None:
+                clock.cancel()
+            if not task.done():
+                _leave_behind(task, prepared)
+            elif not task.cancelled():
+                task.exception()  # seen
+        return None if self.ended_by is not None else task.result()
+
+    # -- in a thread -------------------------------------------------------------------------------------------
+
+    async def in_thread(
+        self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext, threads: Threads
+    ) -> Any:
+        """Run a sync tool in a thread; when nobody waits any more, the thread is abandoned."""
+        loop = asyncio.get_running_loop()
+        context._loop = loop  # noqa: SLF001 - what the tool tells from its thread goes through the loop
+
+        def call() -> Any:
+            value = prepared.execute(arguments, context)  # type: ignore[misc]  # bound, or it would not be in force
+            return _gathered(value, context) if inspect.isgenerator(value) else value
+
+        job = threads.start(call)
+        self._future = job.future
+        clock = loop.call_later(prepared.timeout, self._expire) if prepared.timeout is not None else None
+        try:
+            value = await job.future
+        except asyncio.CancelledError:
+            context.cancelled = True
+            threads.abandon(job)
+            raise
+        finally:
+            if clock is not None:
+                clock.cancel()
+            if self.ended_by is not None:
+                threads.abandon(job)
+            context._loop = None  # noqa: SLF001 - as above
+        if self.ended_by is None and inspect.isawaitable(value):
+            return await self._inline(value, prepared.timeout)
+        if self.ended_by is None and inspect.isasyncgen(value):
+            return await self._inline(_collected(value, context), prepared.timeout)
+        return value
+
+
+def _resolve(future: "asyncio.Future[Any]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+async def _as_coroutine(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+def _leave_behind(task: "asyncio.Task[Any]", prepared: Prepared) -> None:
+    """Keep a task that goes on after its call has ended, and count it as a use of the tool until it ends."""
+    _left_behind.add(task)
+    prepared.users.count += 1
+
+    def ended(task: "asyncio.Task[Any]") -> None:
+        _left_behind.discard(task)
+        prepared.users.leave()
+        if not task.cancelled():
+            task.exception()  # seen
+
+    task.add_done_callback(ended)
+
+
+async def _swallow_cancellation(task: "asyncio.Task[Any]") -> None:
+    """Take back a cancellation that the tool did not let through: the caller must not meet it."""
+    task.uncancel()
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        if task.cancelling():
+            raise
+
+
+async def _collected(items: AsyncIterator[Any], context: ToolContext) -> list[Any]:
+    """Gather what an async tool yields; the host hears of each item at once."""
+    collected: list[Any] = []
+    async for item in items:
+        collected.append(item)
+        await context.send_content(_text(item))
+        _bound(collected)
+    return collected
+
+
+def _gathered(items: Iterator[Any], context: ToolContext) -> list[Any]:
+    """Gather what a sync tool yields; the host hears of each item at once."""
+    collected: list[Any] = []
+    for item in items:
+        collected.append(item)
+        context.send_content(_text(item))
+        _bound(collected)
+        if context.cancelled:
+            break
+    return collected
+
+
+def _bound(collected: list[Any]) -> None:
+    if len(collected) > ITEM_LIMIT:
+        raise ValueError(f"the tool yielded more than {ITEM_LIMIT} items")
+
+
+def _text(item: Any) -> str:
+    if isinstance(item, str):
+        return item
+    try:
+        return json.dumps(to_json(item), ensure_ascii=False)
+    except NotSerialisableError:
+        return ""

@@ -1,0 +1,481 @@
+"""JSON into the values that a function declared, and back.
+
+A builder takes JSON that its schema has accepted and returns the value; None stands for "JSON is the value". Builders
+are made once, when a schema is derived; a call only runs them. `to_plain` is their inverse.
+"""
+
+import base64
+import dataclasses
+import datetime as dt
+import enum
+import json
+import math
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from pathlib import PurePath
+from typing import Any, NoReturn
+
+import attrs
+
+Builder = Callable[[Any], Any]
+Json = dict[str, Any]
+
+_QUOTED = 60
+
+
+class BuildError(ValueError):
+    """An argument that fits its schema, but of which the declared type can't be made; `path`, `message`."""
+
+    def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+    def under(self, part: str | int) -> "BuildError":
+        """Return the same error, seen from the value that has this one at *part*."""
+        outer = BuildError(self.message, (part, *self.path))
+        outer.__cause__ = self.__cause__
+        return outer
+
+
+def build_object(make: Callable[..., Any] | None, builders: Mapping[str, Builder]) -> Builder | None:
+    """Return what makes an object: *make* with the members as keywords, or the dict itself if there is no *make*."""
+    if make is None:
+        return build_members(builders) if builders else None
+    name = getattr(make, "__name__", repr(make))
+    members = build_members(builders)
+
+    def build(value: Mapping[str, Any]) -> Any:
+        built = members(value)
+        try:
+            return make(**built)
+        except Exception as error:  # the author's class: its own checks may refuse with anything
+            raise BuildError(f"{name} refuses it: {_reason(error)}") from error
+
+    return build
+
+
+def build_members(builders: Mapping[str, Builder]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return what copies an object and builds those of its members that need it."""
+    pairs = tuple(builders.items())
+
+    def build(value: Mapping[str, Any]) -> dict[str, Any]:
+        built = dict(value)
+        for key, convert in pairs:
+            if key in built:
+                try:
+                    built[key] = convert(built[key])
+                except BuildError as error:
+                    raise error.under(key) from error.__cause__
+        return built
+
+    return build
+
+
+def build_arguments(members: Builder | None) -> Callable[[Mapping[str, Any]], dict[str, Any]] | None:
+    """Return what turns a call's arguments into keywords; None if every one of them is used as it came."""
+    if members is None:
+        return None
+
+    def build(value: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            built: dict[str, Any] = members(value)
+        except RecursionError:
+            raise BuildError("the arguments are nested too deeply") from None
+        return built
+
+    return build
+
+
+def build_items(make: Callable[[list[Any]], Any] | None, item: Builder | None) -> Builder | None:
+    """Return what makes a collection of items that are all of one type."""
+    if item is None:
+        return make and _build_collection(make)
+    build_one = item
+
+    def build(value: Sequence[Any]) -> Any:
+        built = []
+        for index, each in enumerate(value):
+            try:
+                built.append(build_one(each))
+            except BuildError as error:
+                raise error.under(index) from error.__cause__
+        return built if make is None else collect(built)
+
+    collect = _build_collection(make or list)
+    return build
+
+
+def _build_collection(make: Callable[[list[Any]], Any]) -> Builder:
+    def build(value: list[Any]) -> Any:
+        try:
+            return make(value)
+        except TypeError as error:
+            raise BuildError(f"can't be a set: {error}") from error
+
+    return tuple if make is tuple else build
+
+
+def build_row(items: Sequence[Builder | None]) -> Builder:
+    """Return what makes a tuple whose places have types of their own."""
+
+    def build(value: Sequence[Any]) -> tuple[Any, ...]:
+        built = list(value)
+        for index, (convert, each) in enumerate(zip(items, value, strict=True)):
+            if convert is not None:
+                try:
+                    built[index] = convert(each)
+                except BuildError as error:
+                    raise error.under(index) from error.__cause__
+        return tuple(built)
+
+    return build
+
+
+def build_values(item: Builder | None) -> Builder | None:
+    """Return what makes a dict whose values are all of one type."""
+    if item is None:
+        return None
+
+    def build(value: Mapping[str, Any]) -> dict[str, Any]:
+        built = {}
+        for key, each in value.items():
+            try:
+                built[key] = item(each)
+            except BuildError as error:
+                raise error.under(key) from error.__cause__
+        return built
+
+    return build
+
+
+def build_choice(choices: Iterable[tuple[Any, Any]]) -> Builder:
+    """Return what finds the member of an enum (or Literal) by its JSON value."""
+    members = {(isinstance(plain, bool), plain): member for plain, member in choices}
+
+    def build(value: Any) -> Any:
+        try:
+            return members[isinstance(value, bool), value]
+        except (KeyError, TypeError):
+            raise BuildError(f"expected one of {', '.join(repr(plain) for _, plain in members)}") from None
+
+    return build
+
+
+def build_union(options: Sequence[tuple[Json, Builder | None]], bodies: Mapping[str, Json]) -> Builder | None:
+    """Return what makes the first option whose schema fits and of which a value can be made."""
+    if not any(build for _, build in options):
+        return None
+    others = [build for schema, build in options if schema != {"type": "null"}]
+    if len(others) == 1 and others[0] is not None:
+        return _build_optional(others[0]) if len(options) > 1 else others[0]
+
+    def build(value: Any) -> Any:
+        refusal: BuildError | None = None
+        for schema, convert in options:
+            if fits(schema, value, bodies):
+                try:
+                    return value if convert is None else convert(value)
+                except BuildError as error:
+                    refusal = refusal or error
+        raise refusal or BuildError("fits none of the types that are possible here")
+
+    return build
+
+
+def _build_optional(build_one: Builder) -> Builder:
+    def build(value: Any) -> Any:
+        return None if value is None else build_one(value)
+
+    return build
+
+
+def build_model(cls: Any) -> Builder:
+    """Return what makes a pydantic model, which checks for itself."""
+
+    def build(value: Any) -> Any:
+        try:
+            return cls.model_validate(value)
+        except ValueError as error:
+            raise BuildError(f"{cls.__name__} refuses it: {_reason(error)}") from error
+
+    return build
+
+
+def build_scalar(parse: Callable[[str], Any], expected: str) -> Builder:
+    """Return what parses a string into a value of the standard library."""
+
+    def build(value: str) -> Any:
+        try:
+            return parse(value)
+        except (ValueError, ArithmeticError) as error:
+            raise BuildError(f"expected {expected}, got {_quoted(value)}") from error
+
+    return build
+
+
+def _quoted(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+
+
+def _reason(error: Exception) -> str:
+    """Return an exception's own words; validators of attrs put objects behind the message."""
+    words = str(error.args[0] if len(error.args) > 1 else error)
+    return " ".join(words.split()) or type(error).__name__
+
+
+def parse_bytes(text: str) -> bytes:
+    """Decode base64 that has nothing else in it."""
+    return base64.b64decode(text, validate=True)
+
+
+def parse_datetime(text: str) -> dt.datetime:
+    """Read RFC 3339, small letters too."""
+    return dt.datetime.fromisoformat(text.upper())
+
+
+def parse_time(text: str) -> dt.time:
+    """Read RFC 3339, small letters too."""
+    return dt.time.fromisoformat(text.upper())
+
+
+_DURATION = re.compile(
+    r"P(?!$)(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
+    re.ASCII,
+)
+
+
+def parse_duration(text: str) -> dt.timedelta:
+    """Read an ISO 8601 duration without years and months: how long those are depends on the day."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    whole = {unit: int(value) for unit, value in match.groupdict("0").items() if unit != "seconds"}
+    seconds = Decimal(match["seconds"] or 0)
+    return dt.timedelta(**whole, microseconds=int(seconds * 1_000_000))
+
+
+def show_duration(value: dt.timedelta) -> str:
+    """Write a duration the way `parse_duration` reads it."""
+    if value < dt.timedelta():
+        raise ValueError(f"a negative duration has no JSON form: {value}")
+    days = f"{value.days}D" if value.days else ""
+    fraction = f"{value.microseconds / 1_000_000:.6f}"[1:].rstrip("0").rstrip(".")
+    rest = f"T{value.seconds}{fraction}S" if value.seconds or fraction or not days else ""
+    return f"P{days}{rest}"
+
+
+def to_plain(value: Any) -> Any:
+    """Return *value* as JSON, in the form that the derived schema describes; TypeError or ValueError if it has none."""
+    if value is None or type(value) in (str, int, bool):
+        return value
+    if isinstance(value, enum.Enum):
+        return to_plain(value.value)
+    if isinstance(value, float):
+        return _finite(value)
+    for kinds, dump in _DUMPS:
+        if isinstance(value, kinds):
+            return dump(value)
+    return _plain_object(value)
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"{value} has no JSON form")
+    return float(value)
+
+
+def _plain_mapping(value: Mapping[Any, Any]) -> Json:
+    for key in value:
+        if not isinstance(key, str):
+            raise TypeError(f"a key of JSON is a string, got {type(key).__name__}")
+    return {str(key): to_plain(item) for key, item in value.items()}
+
+
+def _plain_sequence(value: Sequence[Any]) -> Any:
+    names = getattr(value, "_fields", None)
+    if names is not None:
+        return {name: to_plain(item) for name, item in zip(names, value, strict=True)}
+    return [to_plain(item) for item in value]
+
+
+def _plain_set(value: AbstractSet[Any]) -> list[Any]:
+    return sorted((to_plain(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+
+
+def _plain_object(value: Any) -> Json:
+    if not isinstance(value, type):
+        if hasattr(value, "model_dump"):
+            return dict(value.model_dump(mode="json"))
+        if attrs.has(type(value)):
+            names = [(field.alias or field.name, field.name) for field in attrs.fields(type(value)) if field.init]
+            return {alias: to_plain(getattr(value, name)) for alias, name in names}
+        if dataclasses.is_dataclass(value):
+            return {
+                field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init
+            }
+    return _no_form(value)
+
+
+def _no_form(value: object) -> NoReturn:
+    raise TypeError(f"a {type(value).__name__} has no JSON form")
+
+
+_DUMPS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (int, int),
+    (Mapping, _plain_mapping),
+    ((list, tuple), _plain_sequence),
+    (AbstractSet, _plain_set),
+    ((dt.datetime, dt.date, dt.time), lambda value: value.isoformat()),
+    (dt.timedelta, show_duration),
+    ((uuid.UUID, PurePath, Decimal), str),
+    ((bytes, bytearray), lambda value: base64.b64encode(value).decode("ascii")),
+)
+
+
+def fits(schema: Json, value: Any, bodies: Mapping[str, Json]) -> bool:
+    """Tell whether *value* fits a schema that we derived; *bodies* are what its references stand for.
+
+    It chooses among the options of a union and drops defaults that contradict their type. It is no validator:
+    keywords that only an author's `Schema(...)` can bring in are taken as satisfied.
+    """
+    ref = schema.get("$ref")
+    if ref is not None:
+        body = bodies.get(ref)
+        return isinstance(value, dict) if body is None else fits(_beside(body, schema), value, bodies)
+    kind = schema.get("type")
+    if kind is not None and not _is_type(value, kind):
+        return False
+    if not all(check(value, schema[word]) for word, check in _CHECKS.items() if word in schema):
+        return False
+    if "anyOf" in schema and not any(fits(option, value, bodies) for option in schema["anyOf"]):
+        return False
+    if isinstance(value, dict):
+        return _members_fit(schema, value, bodies)
+    return _items_fit(schema, value, bodies) if isinstance(value, list) else True
+
+
+def _beside(body: Json, reference: Json) -> Json:
+    return body if len(reference) == 1 else {**body, **{key: reference[key] for key in reference if key != "$ref"}}
+
+
+def _members_fit(schema: Json, value: Json, bodies: Mapping[str, Json]) -> bool:
+    known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+    if any(name not in value for name in schema.get("required", ())):
+        return False
+    if "propertyNames" in schema and not all(fits(schema["propertyNames"], key, bodies) for key in value):
+        return False
+    return all(_subfits(known.get(key, others), item, bodies) for key, item in value.items())
+
+
+def _items_fit(schema: Json, value: list[Any], bodies: Mapping[str, Json]) -> bool:
+    first, others = schema.get("prefixItems", ()), schema.get("items", True)
+    return all(
+        _subfits(first[index] if index < len(first) else others, item, bodies) for index, item in enumerate(value)
+    )
+
+
+def _subfits(schema: Json | bool, value: Any, bodies: Mapping[str, Json]) -> bool:
+    return schema if isinstance(schema, bool) else fits(schema, value, bodies)
+
+
+def _is_type(value: Any, kind: str | list[str]) -> bool:
+    if isinstance(kind, list):
+        return any(_is_type(value, each) for each in kind)
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer":
+        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return isinstance(value, _TYPES[kind])
+
+
+_TYPES: Mapping[str, Any] = {
+    "string": str,
+    "number": int | float,
+    "boolean": bool,
+    "null": type(None),
+    "array": list,
+    "object": dict,
+}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Compare as JSON does: 1 is 1.0, and is not true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def _is_multiple(value: float, of: float) -> bool:
+    if isinstance(value, int) and isinstance(of, int):
+        return value % of == 0
+    try:
+        return (value / of).is_integer()
+    except OverflowError:
+        return False
+
+
+def _is_unique(value: list[Any], wanted: bool) -> bool:
+    try:
+        unique = len({(isinstance(each, bool), each) for each in value}) == len(value)
+    except TypeError:
+        unique = not any(same(each, other) for index, each in enumerate(value) for other in value[:index])
+    return unique or not wanted
+
+
+def _matches(value: str, pattern: str) -> bool:
+    try:
+        return re.search(pattern, value) is not None
+    except re.error:
+        return True  # an author's own, in a dialect of JSON Schema that Python does not know
+
+
+def _of(kinds: Any, check: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Return *check*, satisfied by whatever is not of *kinds*: so do JSON Schema's keywords."""
+    return lambda value, wanted: isinstance(value, bool) or not isinstance(value, kinds) or check(value, wanted)
+
+
+_CLOCK = r"([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"
+_FORMATS = {
+    "date-time": re.compile(rf"\d{{4}}-\d\d-\d\dT{_CLOCK}", re.ASCII | re.IGNORECASE),
+    "time": re.compile(_CLOCK, re.ASCII | re.IGNORECASE),
+    "date": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
+    "duration": re.compile(r"P(?!$)(\d+W|(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?)", re.ASCII),
+    "uuid": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE),
+}
+
+
+def _has_format(value: str, name: str) -> bool:
+    pattern = _FORMATS.get(name)
+    return pattern is None or pattern.fullmatch(value) is not None
+
+
+_NUMBER, _LIST = int | float, list
+_CHECKS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "enum": lambda value, wanted: any(same(value, each) for each in wanted),
+    "const": same,
+    "minimum": _of(_NUMBER, lambda value, wanted: value >= wanted),
+    "maximum": _of(_NUMBER, lambda value, wanted: value <= wanted),
+    "exclusiveMinimum": _of(_NUMBER, lambda value, wanted: value > wanted),
+    "exclusiveMaximum": _of(_NUMBER, lambda value, wanted: value < wanted),
+    "multipleOf": _of(_NUMBER, _is_multiple),
+    "minLength": _of(str, lambda value, wanted: len(value) >= wanted),
+    "maxLength": _of(str, lambda value, wanted: len(value) <= wanted),
+    "pattern": _of(str, _matches),
+    "format": _of(str, _has_format),
+    "minItems": _of(_LIST, lambda value, wanted: len(value) >= wanted),
+    "maxItems": _of(_LIST, lambda value, wanted: len(value) <= wanted),
+    "uniqueItems": _of(_LIST, _is_unique),
+    "minProperties": _of(dict, lambda value, wanted: len(value) >= wanted),
+    "maxProperties": _of(dict, lambda value, wanted: len(value) <= wanted),
+}

@@ -1,0 +1,88 @@
+"""A call and its one result."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from agentos.model._checks import frozen_mapping
+
+
+@attrs.frozen
+class ToolCall:
+    """A call by name, as a model, a client or a person makes it.
+
+    `arguments` is JSON text or a mapping. `id` is the caller's own name for the call.
+    """
+
+    name: str
+    arguments: str | Mapping[str, Any] | None = attrs.field(default=None, repr=False)
+    id: str | None = None
+    idempotency_key: str | None = None
+
+
+@attrs.frozen
+class ToolError:
+    """What went wrong: a type that programs know, a message that people and models can act on, and data."""
+
+    type: str
+    message: str
+    details: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping)
+
+
+@attrs.frozen
+class ToolResult:
+    """How a call ended. Every call ends in exactly one.
+
+    `output` is JSON and fits the tool's output schema. `content` is what the model reads and is never empty. `state`
+    is for a user interface, never for the model, and is kept when the call fails. `stop` asks a chat loop to end.
+    """
+
+    success: bool
+    output: Any = None
+    content: str = ""
+    state: Any = None
+    error: ToolError | None = None
+    stop: bool = False
+    meta: Mapping[str, Any] = attrs.field(factory=dict)
+    call_id: str | None = None
+
+    @classmethod
+    def ok(
+        cls, output: Any = None, content: str | None = None, state: Any = None, *, stop: bool = False
+    ) -> "ToolResult":
+        """Return a success; without *content* the model reads the output as text."""
+        return cls(success=True, output=output, content=content or "", state=state, stop=stop)
+
+    @classmethod
+    def fail(cls, type: str, message: str, details: Mapping[str, Any] | None = None, state: Any = None) -> "ToolResult":
+        """Return a failure of *type* that says what happened and what to do."""
+        error = ToolError(type, message, details or {})
+        return cls(success=False, content=f"{type}: {message}", state=state, error=error)
+
+
+class Batch:
+    """Many results as one."""
+
+    @staticmethod
+    def of(results: Iterable[ToolResult]) -> ToolResult:
+        """Return one result with how many succeeded, how many failed, and each; failures make a PartialFailure."""
+        results = list(results)
+        failed = sum(not result.success for result in results)
+        output = {
+            "succeeded": len(results) - failed,
+            "failed": failed,
+            "results": [_summary(result) for result in results],
+        }
+        if not failed:
+            return ToolResult.ok(output)
+        message = f"{failed} of {len(results)} failed; see results for each"
+        error = ToolError("PartialFailure", message, {"succeeded": len(results) - failed, "failed": failed})
+        return ToolResult(success=False, output=output, error=error)
+
+
+def _summary(result: ToolResult) -> dict[str, Any]:
+    summary: dict[str, Any] = {"success": result.success, "output": result.output}
+    if result.error is not None:
+        summary["error"] = {"type": result.error.type, "message": result.error.message}
+    return summary

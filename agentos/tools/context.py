@@ -1,0 +1,112 @@
+"""What a tool is given with its arguments."""
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agentos.model.context import PackLogger, SharedServices
+from agentos.model.principal import Principal
+from agentos.tools.calls import ToolCall, ToolResult
+from agentos.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from agentos.tools.prepared import Prepared
+
+
+class Door(Protocol):
+    """Where a tool's own calls go, and what it tells while it runs."""
+
+    async def call_from(self, context: "ToolContext", name: str, arguments: Any) -> ToolResult:
+        """Run a call that a tool makes."""
+        ...
+
+    async def below_from(self, context: "ToolContext", arguments: Any) -> ToolResult:
+        """Run the tool beneath the one that asks."""
+        ...
+
+    def tell(self, context: "ToolContext", kind: str, told: Mapping[str, Any]) -> "Callable[[], Any]":
+        """Post an event of the call; return what delivers it."""
+        ...
+
+
+class _Told:
+    """Something already told; awaiting it waits until listeners have heard it."""
+
+    __slots__ = ("_deliver",)
+
+    def __init__(self, deliver: Callable[[], Any]) -> None:
+        self._deliver = deliver
+
+    def __await__(self) -> Generator[Any, None, None]:
+        coroutine = self._deliver()
+        if coroutine is not None:
+            yield from coroutine.__await__()
+
+
+class ToolContext:
+    """What a tool is given: for whom it runs, with what, and how to reach the rest of the house."""
+
+    __slots__ = ("_door", "_loop", "_prepared", "cancelled", "depth", "principal", "session", "tool_call")
+
+    def __init__(
+        self,
+        door: Door,
+        prepared: "Prepared",
+        principal: Principal,
+        tool_call: ToolCall,
+        session: Mapping[str, Any],
+        depth: int = 0,
+    ) -> None:
+        self._door = door
+        self._prepared = prepared
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.principal = principal
+        self.tool_call = tool_call
+        self.session = session
+        self.depth = depth
+        self.cancelled = False
+        """True when nobody waits for the result any more. A sync tool that takes long looks at it."""
+
+    @property
+    def tool(self) -> Tool:
+        """Return the tool that runs."""
+        return self._prepared.tool
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Return the pack's options, with those of overrides merged in."""
+        return self._prepared.entry.options
+
+    @property
+    def services(self) -> SharedServices:
+        """Return the pack's shared services."""
+        return self._prepared.owner.context.services
+
+    @property
+    def logger(self) -> PackLogger:
+        """Return the pack's logger; known secret values are masked in what it writes."""
+        return self._prepared.owner.context.logger
+
+    def secret(self, id: str) -> str | None:
+        """Return a secret that the pack's descriptors declare, or None if it is missing."""
+        return self._prepared.owner.scope.read(id)
+
+    def report_progress(self, done: float, total: float | None = None, message: str = "") -> _Told:
+        """Tell the host how far the call is. Await it on the event loop; from a thread just call it."""
+        told = {"done": done, "total": total, "message": message}
+        return _Told(self._door.tell(self, "progress", told))
+
+    def send_content(self, text: str) -> _Told:
+        """Tell the host a part of the result before the whole is there."""
+        return _Told(self._door.tell(self, "content", {"content": text}))
+
+    async def call(self, name: str, arguments: Any = None) -> ToolResult:
+        """Call another tool for the same principal, through the same pipeline."""
+        return await self._door.call_from(self, name, arguments)
+
+    async def below(self, arguments: Any = None) -> ToolResult:
+        """Call the tool beneath this one on its stack, looked up now, through the same checks."""
+        return await self._door.below_from(self, arguments)
+
+    def __repr__(self) -> str:
+        return f"<ToolContext {self._prepared.qualified_id} for {self.principal.id}>"

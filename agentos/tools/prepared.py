@@ -1,0 +1,51 @@
+"""A tool made ready for calls: all that can be known when it becomes active is computed then."""
+
+from typing import Any
+
+from agentos._settling import Owner, Seat
+from agentos.stacks.entry import Entry
+from agentos.tools.listing import ToolInfo, info_of
+from agentos.tools.tool import Tool
+from agentos.tools.validation import Checker, compile_schema
+
+
+class Prepared:
+    """One entry of kind tool, with its validators compiled and its way of running chosen."""
+
+    __slots__ = (
+        "checker",
+        "entry",
+        "execute",
+        "info",
+        "is_async",
+        "is_public",
+        "meta",
+        "output_is_valid",
+        "output_validator",
+        "owner",
+        "qualified_id",
+        "seat",
+        "timeout",
+        "tool",
+        "users",
+    )
+
+    def __init__(self, entry: Entry, tool: Tool, default_timeout: float | None) -> None:
+        self.entry = entry
+        self.tool = tool
+        self.seat: Seat = entry._seat  # noqa: SLF001 - the seat belongs to the house
+        self.owner: Owner = self.seat.owner
+        self.users = self.seat.users
+        self.info: ToolInfo = info_of(entry, tool)
+        self.qualified_id = self.info.fully_qualified_id
+        self.checker = Checker(tool.input_schema, f"the input schema of tool {tool.name!r}", coerce=tool.coerce)
+        self.output_validator: Any = None
+        self.output_is_valid: Any = None
+        if tool.output_schema is not None:
+            self.output_validator = compile_schema(tool.output_schema, f"the output schema of tool {tool.name!r}")
+            self.output_is_valid = self.output_validator.is_valid
+        self.execute = tool.execute
+        self.is_async = tool.is_async
+        self.is_public = tool.is_public
+        self.timeout = tool.timeout if tool.timeout is not None else default_timeout
+        self.meta = {"tool": self.qualified_id, "pack_version": entry.source.version}

@@ -1,0 +1,82 @@
+"""ToolsService: running code registers, replaces and takes back tools, as one owner."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from agentos.errors import ToolDefinitionError
+from agentos.model._checks import did_you_mean
+from agentos.model.context import Port
+from agentos.model.descriptor import Descriptor
+from agentos.tools.listing import ToolInfo, info_of
+from agentos.tools.tool import Tool, as_tool
+
+PERMISSION = "tools:register"
+Handler = Callable[[Any, Any], Any]
+
+
+class ToolsService:
+    """Tools of one owner, on the same stacks as everybody's.
+
+    The same owner and id replaces that one entry; another owner's stacks. A pack needs the permission
+    `tools:register`, given in its manifest entry.
+    """
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    @property
+    def owner(self) -> str:
+        """Return the name under which the tools are registered."""
+        return self._port.source.pack
+
+    async def register_tool(self, tool: Any, handler: Handler | None = None) -> ToolInfo:
+        """Register a tool, or bind *handler* to one. *tool* may be the id of a tool that this owner declared.
+
+        Without any handler the tool is declared only: listed as unbound, not offered, and a call says HandlerMissing.
+        """
+        self._port.require(PERMISSION)
+        made = self._declared(tool) if isinstance(tool, str) else _tool(tool)
+        if handler is not None:
+            made = made.bind(handler)
+        (entry,) = await self._port.exchange("tool", [Descriptor("tool", made.name, made)])
+        return info_of(entry, made)
+
+    async def unregister_tool(self, id: str) -> bool:
+        """Take this owner's tool off; False if it has none of that id."""
+        self._port.require(PERMISSION)
+        if not any(entry.id == id for entry in self._port.entries("tool")):
+            return False
+        await self._port.exchange("tool", [], [id])
+        return True
+
+    def list_tools(self) -> list[ToolInfo]:
+        """Return this owner's tools, in force or not, each with its state."""
+        pairs = ((entry, as_tool(entry.payload)) for entry in self._port.entries("tool"))
+        return [info_of(entry, tool) for entry, tool in pairs if tool is not None]
+
+    async def sync(self, tools: Iterable[Any]) -> list[ToolInfo]:
+        """Make *tools* this owner's whole set, at once or not at all; what did not change is not touched."""
+        self._port.require(PERMISSION)
+        wanted = {tool.name: tool for tool in map(_tool, tools)}
+        standing = {entry.id: entry.payload for entry in self._port.entries("tool")}
+        add = [Descriptor("tool", name, tool) for name, tool in wanted.items() if standing.get(name) is not tool]
+        drop = [id for id in standing if id not in wanted]
+        if add or drop:
+            await self._port.exchange("tool", add, drop)
+        return self.list_tools()
+
+    def _declared(self, id: str) -> Tool:
+        mine = {entry.id: entry.payload for entry in self._port.entries("tool")}
+        tool = as_tool(mine.get(id))
+        if tool is None:
+            raise ToolDefinitionError(
+                f"tool {id!r}", "", f"{self.owner!r} has declared no such tool{did_you_mean(id, mine)}"
+            )
+        return tool
+
+
+def _tool(value: Any) -> Tool:
+    tool = as_tool(value)
+    if tool is None:
+        raise ToolDefinitionError("ToolsService", "tool", f"expected a Tool, got {type(value).__name__}")
+    return tool

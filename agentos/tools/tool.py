@@ -1,0 +1,344 @@
+"""A tool: what a model may call, said once."""
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeVar, overload
+
+import attrs
+
+from agentos.errors import ToolDefinitionError
+from agentos.model._checks import fault_of_name
+
+Effect = Literal["read", "mutate", "destructive"]
+EFFECTS = ("read", "mutate", "destructive")
+PLACEMENTS = ("inline", "thread")
+INTERVENTIONS = ("never", "required", "always")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Public:
+    """Said aloud: open to every principal."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "PUBLIC"
+
+    def __reduce__(self) -> str:
+        return "PUBLIC"
+
+
+PUBLIC = _Public()
+"""The access of a tool that every principal may call."""
+
+Access = _Public | tuple[str, ...]
+
+
+def _access(value: Any) -> Access:
+    if isinstance(value, _Public):
+        return value
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Tool:
+    """What a model may call.
+
+    `effect` and `required_access` are never guessed. `execute(args, context)` may be sync or async; None means that
+    the tool is declared and waits for its handler.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any] = attrs.field(repr=False)
+    effect: Effect
+    required_access: Access = attrs.field(converter=_access)
+    execute: Callable[[Any, Any], Any] | None = attrs.field(default=None, repr=False)
+    output_schema: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
+    intervention: Any = None
+    placement: Literal["inline", "thread"] | None = None
+    timeout: float | None = None
+    ordered: bool = False
+    idempotent: bool = False
+    dry_run: Callable[[Any, Any], Any] | None = attrs.field(default=None, repr=False)
+    display_name: str | None = None
+    category: str | None = None
+    system_prompt: str | None = attrs.field(default=None, repr=False)
+    aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    version: str | None = None
+    coerce: bool = False
+    toolset: "Toolset | None" = attrs.field(default=None, repr=False)
+    function: Callable[..., Any] | None = attrs.field(default=None, repr=False)
+    """The function that `@tool` was put on; calling the tool calls it."""
+
+    def __attrs_post_init__(self) -> None:
+        for field, fault in _faults(self):
+            raise ToolDefinitionError(f"tool {self.name!r}", field, fault)
+
+    @classmethod
+    def from_schema(
+        cls,
+        *,
+        name: str,
+        description: str,
+        input_schema: Mapping[str, Any],
+        effect: Effect,
+        required_access: Any,
+        execute: Callable[[Any, Any], Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> "Tool":
+        """Make a tool from hand-written JSON Schema. An object schema is closed unless it says otherwise."""
+        schema = dict(input_schema)
+        if schema.get("type") == "object" and "properties" in schema and not (_OPENERS & schema.keys()):
+            schema["additionalProperties"] = False
+        return cls(
+            name=name,
+            description=description,
+            input_schema=schema,
+            effect=effect,
+            required_access=required_access,
+            execute=execute,
+            output_schema=output_schema,
+            **fields,
+        )
+
+    @property
+    def is_public(self) -> bool:
+        """Tell whether every principal may call it."""
+        return self.required_access is PUBLIC
+
+    @property
+    def is_async(self) -> bool:
+        """Tell whether it runs on the event loop rather than in a thread."""
+        if self.placement is not None:
+            return self.placement == "inline"
+        return is_async(self.function or self.execute)
+
+    def bind(self, handler: Callable[[Any, Any], Any]) -> "Tool":
+        """Return this tool with *handler* to run it: `handler(args, context)`, sync or async."""
+        if not callable(handler):
+            raise ToolDefinitionError(
+                f"tool {self.name!r}", "handler", f"expected a function, got {type(handler).__name__}"
+            )
+        return attrs.evolve(self, execute=handler, function=None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function that the tool was made from, as if it were no tool."""
+        if self.function is None:
+            raise TypeError(f"tool {self.name!r} was not made from a function; call it through a host")
+        return self.function(*args, **kwargs)
+
+
+_OPENERS = {"additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "patternProperties"}
+
+
+def _members(tools: Iterable[object]) -> tuple[Tool, ...]:
+    return tuple(_required(one) for one in tools)
+
+
+def _required(value: object) -> Tool:
+    if (made := as_tool(value)) is None:
+        raise ToolDefinitionError("Toolset", "tools", f"expected tools, got {type(value).__name__}")
+    return made
+
+
+@attrs.frozen(eq=False)
+class Toolset:
+    """Tools under one identifier, with a system prompt that is given once when any of them is offered."""
+
+    id: str
+    tools: tuple[Tool, ...] = attrs.field(converter=_members)
+    system_prompt: str = attrs.field(default="", repr=False)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return (attrs.evolve(one, toolset=self) for one in self.tools)
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+
+def is_async(function: Any) -> bool:
+    """Tell whether calling *function* gives something to await or to iterate asynchronously."""
+    while hasattr(function, "func"):  # functools.partial
+        function = function.func
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return True
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - whether it is async, not whether it is callable
+    return inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)
+
+
+def _faults(tool: Tool) -> Iterable[tuple[str, str]]:
+    if fault := fault_of_name(tool.name):
+        yield "name", fault
+    elif ":" in tool.name:
+        yield "name", "a tool's name has no colon; `pack:tool` is how others name it"
+    if not isinstance(tool.description, str):
+        yield "description", f"expected a string, got {type(tool.description).__name__}"
+    if not isinstance(tool.input_schema, Mapping):
+        yield "input_schema", f"expected a JSON Schema as a mapping, got {type(tool.input_schema).__name__}"
+    if tool.effect not in EFFECTS:
+        yield "effect", f"expected one of {', '.join(EFFECTS)}, got {tool.effect!r}"
+    yield from _faults_of_access(tool.required_access)
+    if tool.execute is not None and not callable(tool.execute):
+        yield "execute", f"expected a function, got {type(tool.execute).__name__}"
+    if tool.placement is not None and tool.placement not in PLACEMENTS:
+        yield "placement", f"expected one of {', '.join(PLACEMENTS)}, got {tool.placement!r}"
+    if tool.timeout is not None and not _is_seconds(tool.timeout):
+        yield "timeout", f"expected a positive number of seconds, got {tool.timeout!r}"
+    if isinstance(tool.intervention, str) and tool.intervention not in INTERVENTIONS:
+        yield (
+            "intervention",
+            f"expected one of {', '.join(INTERVENTIONS)}, rules or a function, got {tool.intervention!r}",
+        )
+    for alias in tool.aliases:
+        if (fault := fault_of_name(alias)) or ":" in alias or alias == tool.name:
+            yield "aliases", fault or f"{alias!r} has a colon or is the tool's own name"
+
+
+def _faults_of_access(access: Access) -> Iterable[tuple[str, str]]:
+    if isinstance(access, _Public):
+        return
+    if not access:
+        yield "required_access", "an empty tuple says nothing; say PUBLIC if everybody may call it"
+    for rule in access:
+        if fault := fault_of_name(rule):
+            yield "required_access", fault
+        elif rule == "*":
+            yield "required_access", "'*' is held by principals, not required by tools; say PUBLIC or name a rule"
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class FunctionTool(Tool):
+    """A tool made from a function. In a class it is a method: taken from an instance, it is bound to it."""
+
+    _binder: Callable[[Callable[..., Any]], Callable[[Any, Any], Any]] = attrs.field(repr=False)
+    _is_method: bool = attrs.field(default=False, repr=False)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> "FunctionTool":
+        if instance is None or not self._is_method:
+            return self
+        function = self.function.__get__(instance, owner)  # type: ignore[union-attr]
+        return attrs.evolve(self, function=function, execute=self._binder(function), is_method=False)
+
+
+@overload
+def tool(function: F, /) -> Tool: ...
+@overload
+def tool(
+    *,
+    effect: Effect,
+    required_access: Any,
+    name: str | None = None,
+    description: str | None = None,
+    **fields: Any,
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(
+    function: Any = None,
+    /,
+    *,
+    effect: Any = None,
+    required_access: Any = None,
+    name: str | None = None,
+    description: str | None = None,
+    **fields: Any,
+) -> Any:
+    """Make a tool of a function or method: schemas from its type hints, descriptions from its docstring.
+
+    A parameter `context: ToolContext` is injected and never in the schema. Other keywords are those of `Tool`:
+    timeout, ordered, idempotent, dry_run, intervention, placement, aliases, system_prompt, coerce, ...
+    """
+    if function is not None or effect is None or required_access is None:
+        shown = getattr(function, "__qualname__", "a function")
+        raise ToolDefinitionError(
+            f"@tool on {shown}",
+            "",
+            "say effect= (read, mutate or destructive) and required_access= (rule ids, or PUBLIC); neither is guessed",
+        )
+
+    def decorate(decorated: Callable[..., Any]) -> FunctionTool:
+        return _from_function(
+            decorated, name=name, description=description, effect=effect, required_access=required_access, **fields
+        )
+
+    return decorate
+
+
+def _from_function(
+    function: Callable[..., Any], *, name: str | None, description: str | None, **fields: Any
+) -> FunctionTool:
+    from agentos.tools.schemas import derive_input, derive_output, describe
+
+    is_method = _first_parameter(function) in ("self", "cls")
+    docs = describe(function)
+    derived = derive_input(function, method=is_method, docs=docs)
+    binder = _binder(derived.build, derived.context_parameter)
+    if "output_schema" not in fields:
+        fields["output_schema"] = derive_output(function)
+    return FunctionTool(
+        name=name or function.__name__,
+        description=description if description is not None else docs.description,
+        input_schema=derived.schema,
+        execute=None if is_method else binder(function),
+        function=function,
+        binder=binder,
+        is_method=is_method,
+        **fields,
+    )
+
+
+def _first_parameter(function: Callable[..., Any]) -> str | None:
+    if inspect.ismethod(function):
+        return None
+    code = getattr(function, "__code__", None)
+    return code.co_varnames[0] if code is not None and code.co_argcount else None
+
+
+def _binder(
+    build: Callable[[Mapping[str, Any]], dict[str, Any]] | None, context: str | None
+) -> Callable[[Callable[..., Any]], Callable[[Any, Any], Any]]:
+    """Return what turns a function into `execute(args, context)`, paying only for what the function uses."""
+
+    def bind(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+        if build is None and context is None:
+            return lambda args, _: function(**args)
+        if build is None:
+            assert context is not None  # noqa: S101 - the other case is above
+            return lambda args, given: function(**args, **{context: given})
+        if context is None:
+            return lambda args, _: function(**build(args))
+        return lambda args, given: function(**build(args), **{context: given})
+
+    return bind
+
+
+_SIGNS = ("input_schema", "execute", "effect", "required_access")
+
+
+def looks_like_tool(value: object) -> bool:
+    """Tell whether *value* means to be a tool: it has a name and at least two of a tool's other parts."""
+    return isinstance(value, Tool) or (hasattr(value, "name") and sum(hasattr(value, sign) for sign in _SIGNS) > 1)
+
+
+def as_tool(value: object) -> Tool | None:
+    """Return *value* as a tool: itself, or made of an object that has a tool's parts. None if it is no tool."""
+    if isinstance(value, Tool):
+        return value
+    if not looks_like_tool(value) or isinstance(value, type):
+        return None
+    missing = [
+        part for part in ("description", "input_schema", "effect", "required_access") if not hasattr(value, part)
+    ]
+    if missing:
+        raise ToolDefinitionError(f"tool {getattr(value, 'name', '')!r}", "", f"missing {', '.join(missing)}")
+    given = {field.name: getattr(value, field.name) for field in attrs.fields(Tool) if hasattr(value, field.name)}
+    given.pop("function", None)
+    return Tool.from_schema(**given)
