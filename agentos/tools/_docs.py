@@ -76,13 +76,13 @@ def read_class(cls: type) -> Docs:
 
 
 def text_of(metadata: Iterable[Any]) -> str | None:
-    """Return the text in the metadata of an Annotated: the first string, or `Doc("...")`."""
+    """Return the text in the metadata of an Annotated: the first string, `Doc("...")` or `Field(description="...")`."""
     for item in metadata:
-        if isinstance(item, str):
-            return item.strip()
-        documentation = getattr(item, "documentation", None)
-        if isinstance(documentation, str) and not isinstance(item, type):
-            return documentation.strip()
+        found = item if isinstance(item, str | type) else getattr(item, "documentation", None)
+        if found is None:
+            found = getattr(item, "description", None)
+        if isinstance(found, str):
+            return found.strip()
     return None
 
 
@@ -117,8 +117,11 @@ KEYWORDS: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 
 def limits_of(item: Any) -> Iterator[tuple[str, Any]]:
-    """List the limits that a constraint in the manner of annotated_types states."""
+    """List the limits that a constraint in the manner of annotated_types states, or a `Field` of pydantic with some."""
     if not isinstance(item, str | type):
+        inner = getattr(item, "metadata", ())
+        for each in inner if isinstance(inner, list) else ():
+            yield from limits_of(each)
         for word in KEYWORDS:
             limit = getattr(item, word, None)
             if limit is not None and not callable(limit) and (word, limit) != ("min_length", 0):

@@ -86,7 +86,7 @@ class Running:
     async def _apart(self, value: Any, prepared: Prepared) -> Any:
         """Await in a task of its own, which is left behind if it does not end when it is cancelled."""
         loop = asyncio.get_running_loop()
-        task = self._task = loop.create_task(_as_coroutine(value))
+        task = self._task = loop.create_task(value if inspect.iscoroutine(value) else _as_coroutine(value))
         future = self._future = loop.create_future()
         task.add_done_callback(lambda _: _resolve(future))
         clock = loop.call_later(prepared.timeout, self._expire) if prepared.timeout is not None else None

@@ -229,10 +229,13 @@ class ToolExecutor:
                 value = await running.on_loop(prepared, arguments, context)
             else:
                 value = await running.in_thread(prepared, arguments, context, self.threads)
-        except asyncio.CancelledError:
-            if running.ended_by is None:
+        except asyncio.CancelledError as error:
+            if running.ended_by is not None:
+                return self._ended(prepared, running)
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
                 raise
-            return self._ended(prepared, running)
+            return self._raised(prepared, error)  # the tool raised it by itself: nobody cancelled the caller
         except TooManyAbandonedError as error:
             return self.funnel.failure("BudgetExceeded", str(error), prepared.meta)
         except (Exception, SystemExit, KeyboardInterrupt) as error:

@@ -143,7 +143,7 @@ class Funnel:
         """Return a failure with a message that a model can act on."""
         message = self._masker.mask(message)
         safe = self._masker.mask_data(dict(details)) if details else {}
-        content, _ = self._cut(f"{type}: {message}")
+        content = self._cut(f"{type}: {message}")
         return ToolResult(success=False, content=content, error=ToolError(type, message, safe), meta=meta, state=state)
 
     def _own(self, result: ToolResult, meta: Mapping[str, Any]) -> ToolResult:
@@ -181,21 +181,21 @@ class Funnel:
 
     def _clamped(self, result: ToolResult) -> ToolResult:
         """Cut content to what a model is given; the whole stays in output, up to its own limit."""
-        content, cut = self._cut(result.content)
-        output, meta = result.output, result.meta
-        size = len(json.dumps(output, ensure_ascii=False)) if cut or type(output) in (dict, list) else 0
+        output, meta, note = result.output, result.meta, ""
+        is_long = len(result.content) > self._content_limit
+        size = len(json.dumps(output, ensure_ascii=False)) if is_long or type(output) in (dict, list) else 0
         if size > self._output_limit:
             output, meta = None, {**meta, "output_dropped": size}
-            content, _ = self._cut(f"{content}\n[The output of {size} characters was too large to keep.]")
-        if cut:
+            note = f"\n[The output of {size} characters was too large to keep.]"
+        if is_long:
             meta = {**meta, "content_clamped": len(result.content)}
-        return attrs.evolve(result, content=content, output=output, meta=meta)
+        return attrs.evolve(result, content=self._cut(result.content, note), output=output, meta=meta)
 
-    def _cut(self, content: str) -> tuple[str, bool]:
-        if len(content) <= self._content_limit:
-            return content, False
-        note = f"\n[Cut: {self._content_limit} of {len(content)} characters are shown. Ask for less, or for the rest.]"
-        return content[: max(0, self._content_limit - len(note))] + note, True
+    def _cut(self, content: str, note: str = "") -> str:
+        if len(content) + len(note) <= self._content_limit:
+            return content + note
+        note = f"\n[Cut: {self._content_limit} of {len(content)} characters are shown. Ask for less, or for the rest.]{note}"
+        return content[: max(0, self._content_limit - len(note))] + note
 
 
 def _json_or_nothing(value: Any) -> dict[str, Any]:
