@@ -15,6 +15,7 @@ from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.entry import Entry, EntryState
 from agentos.stacks.registry import Registry
 from agentos.tools._running import Running
+from agentos.tools._structure import BuildError
 from agentos.tools.calls import ToolCall, ToolResult
 from agentos.tools.context import ToolContext
 from agentos.tools.events import ToolContent, ToolFinished, ToolProgress, ToolsChanged, ToolStarted
@@ -23,7 +24,7 @@ from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.prepared import Prepared
 from agentos.tools.threads import Threads, TooManyAbandonedError
 from agentos.tools.tool import Tool, as_tool
-from agentos.tools.validation import BadArguments, problems_of
+from agentos.tools.validation import BadArguments, problems_of, show_path
 
 DEPTH_LIMIT = 8
 _NAMES_SEARCHED = 2_000
@@ -236,6 +237,8 @@ class ToolExecutor:
             if task is None or task.cancelling():
                 raise
             return self._raised(prepared, error)  # the tool raised it by itself: nobody cancelled the caller
+        except BuildError as error:
+            return self._not_built(prepared, error)
         except TooManyAbandonedError as error:
             return self.funnel.failure("BudgetExceeded", str(error), prepared.meta)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
@@ -245,6 +248,13 @@ class ToolExecutor:
         if running.ended_by is not None:
             return self._ended(prepared, running)
         return self._checked(prepared, value)
+
+    def _not_built(self, prepared: Prepared, error: BuildError) -> ToolResult:
+        """Return the result of arguments that fit the schema, but not the types that the function declared."""
+        path = show_path(error.path)
+        message = f"the arguments do not fit: {path}: {error.message}"
+        details = {"problems": [{"path": path, "message": error.message}]}
+        return self.funnel.failure("InvalidArguments", message, prepared.meta, details)
 
     def _ended(self, prepared: Prepared, running: Running) -> ToolResult:
         if running.ended_by == "timeout":

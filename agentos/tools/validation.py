@@ -47,12 +47,12 @@ class BadArguments(ValueError):  # noqa: N818 - becomes a result, never leaves a
         self.problems = tuple(problems)
 
 
-def compile_schema(schema: Any, where: str) -> Any:
+def compile_schema(schema: Any, where: str, *, formats: bool = True) -> Any:
     """Return the validator of *schema*. The one place where a validator is made: it never fetches a reference."""
     import jsonschema_rs
 
     try:
-        return jsonschema_rs.validator_for(to_plain_json(schema), validate_formats=True, offline=True)
+        return jsonschema_rs.validator_for(to_plain_json(schema), validate_formats=formats, offline=True)
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         reason = str(error).splitlines()[0]
         raise ToolDefinitionError(
@@ -295,12 +295,12 @@ def _explain(error: Any, schema: Any, root: str) -> Iterator[Problem]:
         for name in kind.unexpected:
             hint = did_you_mean(name, known)
             listing = f" Known: {', '.join(known)}" if known else " None is known"
-            yield Problem(_path([*path, name], root), f"unknown key{hint or '.'}{listing}")
+            yield Problem(show_path([*path, name], root), f"unknown key{hint or '.'}{listing}")
     elif kind.name == "required":
         wanted = _schema_at(schema, list(error.schema_path)[:-1]).get("properties", {}).get(kind.property, {})
-        yield Problem(_path([*path, kind.property], root), f"missing; expected {_wanted(wanted)}")
+        yield Problem(show_path([*path, kind.property], root), f"missing; expected {_wanted(wanted)}")
     else:
-        yield Problem(_path(path, root), f"expected {_expectation(error)}, got {_shown(error.instance)}")
+        yield Problem(show_path(path, root), f"expected {_expectation(error)}, got {_shown(error.instance)}")
 
 
 def _expectation(error: Any) -> str:
@@ -374,7 +374,8 @@ def _wanted(schema: Any) -> str:
     return "a value"
 
 
-def _path(parts: Sequence[str | int], root: str) -> str:
+def show_path(parts: Sequence[str | int], root: str = "$") -> str:
+    """Write a path the way JSON paths are written: `$.items[0].name`."""
     text = root
     for part in parts:
         text += (

@@ -20,12 +20,12 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":  # noqa: ARG001 - there is nothing to configure
     """Return the pack `calculator` with its three tools."""
-    from agentos import Descriptor, ExtensionPack
+    from agentos import ExtensionPack
     from agentos_pack_calculator._tools import TOOLS
 
     return ExtensionPack(
         name="calculator",
         version=__version__,
         description="Arithmetic, unit conversion and statistics, exact where possible and bounded.",
-        descriptors=[Descriptor(kind="tool", id=tool.name, payload=tool) for tool in TOOLS],
+        descriptors=TOOLS,
     )

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import attrs
 
+from agentos import Schema
 from agentos_pack_calculator import _grammar
 from agentos_pack_calculator._numbers import Number, as_text, settle
 from agentos_pack_calculator._operations import CONSTANTS, FUNCTIONS, OPERATORS
@@ -36,6 +37,7 @@ def calculate(
         "Functions: sqrt abs round min max sin cos tan asin acos atan log log10 log2 exp floor ceil "
         "factorial gcd. Constants: pi e tau. Angles are in radians; log(x) is the natural logarithm, "
         "log(x, b) the one to base b.",
+        Schema(minLength=1, maxLength=1000),
     ],
 ) -> Calculation:
     """Evaluate an arithmetic expression of up to 1,000 characters.

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import attrs
 
+from agentos import Schema
 from agentos_pack_calculator._numbers import as_json
 
 MAX_VALUES = 10_000
@@ -37,7 +38,11 @@ class Summary:
 
 
 def statistics(
-    values: Annotated[Sequence[int | float], "1 to 10,000 finite numbers between -1e100 and 1e100, in any order"],
+    values: Annotated[
+        Sequence[Annotated[float, Schema(minimum=-MAX_MAGNITUDE, maximum=MAX_MAGNITUDE)]],
+        "1 to 10,000 finite numbers between -1e100 and 1e100, in any order",
+        Schema(minItems=1, maxItems=MAX_VALUES),
+    ],
 ) -> Summary:
     """Describe a list of numbers: count, sum, mean, median, extremes, quartiles, variance, deviation.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 
+from agentos import Schema
 from agentos_pack_calculator._numbers import as_json, as_text
 
 if TYPE_CHECKING:
@@ -46,13 +47,19 @@ class Conversion:
 
 
 def convert_units(
-    value: Annotated[str | int | float, "The number to convert, such as 12.5; as text it keeps all its digits"],
+    value: Annotated[
+        Annotated[str, Schema(minLength=1, maxLength=MAX_VALUE_LENGTH)] | int | float,
+        "The number to convert, such as 12.5; as text it keeps all its digits",
+    ],
     from_unit: Annotated[
         str,
         "The unit it is in: names or symbols joined by * and /, with powers such as ^2, for example km/h, "
         "kg*m^2, degC, mmHg. Case matters: mW is not MW",
+        Schema(minLength=1, maxLength=MAX_UNIT_LENGTH),
     ],
-    to_unit: Annotated[str, "The unit to convert to, written the same way"],
+    to_unit: Annotated[
+        str, "The unit to convert to, written the same way", Schema(minLength=1, maxLength=MAX_UNIT_LENGTH)
+    ],
 ) -> Conversion:
     """Convert a number from one unit of measurement to another of the same dimension, temperatures included.
 

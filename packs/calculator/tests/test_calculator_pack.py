@@ -5,7 +5,6 @@ import doctest
 import inspect
 import json
 import tomllib
-import typing
 from pathlib import Path
 
 import agentos_pack_calculator
@@ -13,6 +12,8 @@ import attrs
 import jsonschema
 import pytest
 from agentos_pack_calculator._tools import TOOLS
+
+from agentos import PUBLIC, AgentOS, ExtensionPack, ToolCall
 
 CALLS = {
     "calculate": {"expression": "1/3 + 2**70"},
@@ -29,29 +30,33 @@ class TestTool:
         assert tool.input_schema["additionalProperties"] is False
 
     def test_its_schema_has_the_parameters_and_their_docs(self, tool):
-        signature = inspect.signature(tool.function)
-        hints = typing.get_type_hints(tool.function, include_extras=True)
+        parameters = inspect.signature(tool.function).parameters
 
-        assert list(signature.parameters) == list(tool.input_schema["properties"])
-        assert [name for name, p in signature.parameters.items() if p.default is p.empty] == tool.input_schema[
-            "required"
-        ]
+        assert list(parameters) == list(tool.input_schema["properties"])
+        assert all(schema["description"] for schema in tool.input_schema["properties"].values())
+
+    def test_every_parameter_is_bounded(self, tool):
+        bounds = {"maxLength", "maximum", "maxItems", "enum"}
+
         for name, schema in tool.input_schema["properties"].items():
-            assert hints[name].__metadata__ == (schema["description"],)
+            assert bounds & {*schema, *(key for option in schema.get("anyOf", ()) for key in option)}, name
 
     def test_it_reads_and_is_public(self, tool):
-        assert (tool.effect, tool.required_access) == ("read", "*public*")
+        assert (tool.effect, tool.required_access) == ("read", PUBLIC)
 
     def test_it_describes_itself(self, tool):
-        assert inspect.getdoc(tool.function) == inspect.cleandoc(tool.description)
+        assert tool.description == inspect.getdoc(tool.function)
 
-    def test_its_result_is_plain_json(self, tool):
-        arguments = CALLS[tool.name]
-        jsonschema.validate(arguments, tool.input_schema)
+    def test_a_call_through_a_host_gives_json_that_fits_its_output_schema(self, tool):
+        async def main():
+            async with AgentOS() as host:
+                await host.extensions.load_pack(ExtensionPack("p", descriptors=[tool]))
+                return await host.tools.process_tool_call(ToolCall(tool.name, json.dumps(CALLS[tool.name])))
 
-        output = asyncio.run(tool.execute(arguments, None))
+        result = asyncio.run(main())
 
-        assert output == json.loads(json.dumps(output, allow_nan=False))
+        assert result.success, result.content
+        jsonschema.validate(result.output, tool.output_schema)
 
     def test_its_result_is_a_frozen_value(self, tool):
         result = tool.function(**CALLS[tool.name])

@@ -23,7 +23,7 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `datetime` with its four tools; the option `clock` replaces the clock of the host."""
-    from agentos import Descriptor, ExtensionPack
+    from agentos import ExtensionPack
     from agentos_pack_datetime._tools import create_tools
     from agentos_pack_datetime.clock import system_clock
 
@@ -36,5 +36,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="datetime",
         version=__version__,
         description="The current time, time zones, date arithmetic and iCalendar files.",
-        descriptors=[Descriptor(kind="tool", id=tool.name, payload=tool) for tool in create_tools(clock)],
+        descriptors=create_tools(clock),
     )

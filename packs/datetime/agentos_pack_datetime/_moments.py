@@ -1,11 +1,15 @@
 """Dates and times as ISO 8601 text, and local times that a clock change skips or repeats."""
 
 import re
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from whenever import Date, OffsetDateTime, PlainDateTime, RepeatedTime, SkippedTime, ZonedDateTime
 
+from agentos import Schema
+
 Disambiguate = Literal["reject", "earlier", "later"]
+Text = Annotated[str, Schema(minLength=1, maxLength=64)]
+"""A time or a zone as a model writes it."""
 LocalTime = Literal["unique", "skipped", "repeated"]
 OUT_OF_RANGE = "is outside the years 1 to 9999"
 

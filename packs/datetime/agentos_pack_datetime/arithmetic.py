@@ -7,8 +7,9 @@ from typing import Annotated
 import attrs
 from whenever import ZonedDateTime
 
+from agentos import Schema
 from agentos_pack_datetime._frames import Frame
-from agentos_pack_datetime._moments import OUT_OF_RANGE, Disambiguate, check_choice, place_in, read, weekday
+from agentos_pack_datetime._moments import OUT_OF_RANGE, Disambiguate, Text, check_choice, place_in, read, weekday
 from agentos_pack_datetime._zones import zone
 
 LIMITS = {
@@ -21,6 +22,10 @@ LIMITS = {
     "seconds": 400_000_000_000,
 }
 _NANOSECONDS = 1_000_000_000
+
+
+def _within(unit: str) -> Schema:
+    return Schema(minimum=-LIMITS[unit], maximum=LIMITS[unit])
 
 
 @attrs.frozen(kw_only=True)
@@ -53,20 +58,20 @@ class DateMath:
 
 
 def date_math(
-    start: Annotated[str, "An ISO 8601 date or time: 2024-01-31, 2024-01-31T09:00 or 2024-01-31T09:00+01:00"],
+    start: Annotated[Text, "An ISO 8601 date or time: 2024-01-31, 2024-01-31T09:00 or 2024-01-31T09:00+01:00"],
     *,
-    years: Annotated[int, "Years to add; negative to subtract"] = 0,
-    months: Annotated[int, "Months to add; negative to subtract"] = 0,
-    weeks: Annotated[int, "Weeks to add; negative to subtract"] = 0,
-    days: Annotated[int, "Calendar days to add; negative to subtract"] = 0,
-    hours: Annotated[int, "Hours to add; negative to subtract"] = 0,
-    minutes: Annotated[int, "Minutes to add; negative to subtract"] = 0,
-    seconds: Annotated[int, "Seconds to add; negative to subtract"] = 0,
+    years: Annotated[int, "Years to add; negative to subtract", _within("years")] = 0,
+    months: Annotated[int, "Months to add; negative to subtract", _within("months")] = 0,
+    weeks: Annotated[int, "Weeks to add; negative to subtract", _within("weeks")] = 0,
+    days: Annotated[int, "Calendar days to add; negative to subtract", _within("days")] = 0,
+    hours: Annotated[int, "Hours to add; negative to subtract", _within("hours")] = 0,
+    minutes: Annotated[int, "Minutes to add; negative to subtract", _within("minutes")] = 0,
+    seconds: Annotated[int, "Seconds to add; negative to subtract", _within("seconds")] = 0,
     tz: Annotated[
-        str | None,
+        Text | None,
         "The IANA name of the zone to reckon in, so that clock changes count; without it a day has 24 hours",
     ] = None,
-    until: Annotated[str | None, "Another date or time, of the same kind as start, to measure to"] = None,
+    until: Annotated[Text | None, "Another date or time, of the same kind as start, to measure to"] = None,
     disambiguate: Annotated[
         Disambiguate,
         "Which moment to take when a clock change skips or repeats a local time: earlier, later, or reject, "

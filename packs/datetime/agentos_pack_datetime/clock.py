@@ -7,7 +7,7 @@ from typing import Annotated
 import attrs
 from whenever import Instant
 
-from agentos_pack_datetime._moments import iso, weekday
+from agentos_pack_datetime._moments import Text, iso, weekday
 from agentos_pack_datetime._zones import zone
 
 Clock = Callable[[], datetime]
@@ -38,7 +38,7 @@ class DateTimeTools:
 
     def now(
         self,
-        tz: Annotated[str, "The IANA name of a time zone, such as Europe/Berlin or America/New_York"] = "UTC",
+        tz: Annotated[Text, "The IANA name of a time zone, such as Europe/Berlin or America/New_York"] = "UTC",
     ) -> CurrentTime:
         """Tell the current date and time in a time zone, to the second, by the clock of the host."""
         zone_name = zone(tz, "tz")

@@ -9,6 +9,7 @@ from agentos_pack_datetime._moments import (
     OUT_OF_RANGE,
     Disambiguate,
     LocalTime,
+    Text,
     check_choice,
     iso,
     place_in,
@@ -38,12 +39,12 @@ class TimeConversion:
 
 def convert_time(
     time: Annotated[
-        str, "An ISO 8601 time such as 2024-07-01T12:30, or with its offset from UTC: 2024-07-01T12:30+02:00"
+        Text, "An ISO 8601 time such as 2024-07-01T12:30, or with its offset from UTC: 2024-07-01T12:30+02:00"
     ],
     from_tz: Annotated[
-        str | None, "The IANA name of the zone the time is in; needed unless the time has an offset"
+        Text | None, "The IANA name of the zone the time is in; needed unless the time has an offset"
     ] = None,
-    to_tz: Annotated[str, "The IANA name of the zone to convert to, such as Asia/Tokyo"] = "UTC",
+    to_tz: Annotated[Text, "The IANA name of the zone to convert to, such as Asia/Tokyo"] = "UTC",
     disambiguate: Annotated[
         Disambiguate,
         "Which moment to take when a clock change skips or repeats the local time: earlier, later, or "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import attrs
 from whenever import Date, PlainDateTime, ZonedDateTime
 
+from agentos import Schema
 from agentos_pack_datetime._moments import iso
 from agentos_pack_datetime._zones import known_zone
 
@@ -58,8 +59,12 @@ class Events:
 
 
 def parse_ics(
-    text: Annotated[str, "The text of an iCalendar (.ics) file, at most 256 KiB; not a path or an address"],
-    limit: Annotated[int, "How many events to return at most, 1 to 500"] = 50,
+    text: Annotated[
+        str,
+        "The text of an iCalendar (.ics) file, at most 256 KiB; not a path or an address",
+        Schema(minLength=1, maxLength=262_144),
+    ],
+    limit: Annotated[int, "How many events to return at most, 1 to 500", Schema(minimum=1, maximum=MAX_EVENTS)] = 50,
 ) -> Events:
     """List the events in the text of an iCalendar file.
 
