@@ -8,53 +8,115 @@ loading/      a factory, a module or a package becomes a pack
 events.py     what happened, told to observers who can't vote
 services.py   shared services, made once, released in reverse
 manager.py    ExtensionManager: the only writer of stacks
+tools/        tools: authoring, schemas, validation, execution, results
+kinds/        what is special about each kind
+orchestrator.py  the one door for calls
 host.py       AgentOS: the facade
+interop/      other SDKs: schemas out, calls in
 """
 
-import logging
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from agentos._version import __version__
-from agentos.errors import (
-    AgentOSError,
-    DescriptorError,
-    HookError,
-    ManagerClosedError,
-    ManifestError,
-    NotPermittedError,
-    PackLoadError,
-    Problem,
-    SecretError,
-    SecretNotDeclaredError,
-    ServiceError,
-    ToolDefinitionError,
-    UnknownPackError,
-)
-from agentos.events import Event
-from agentos.host import AgentOS
-from agentos.kinds import KINDS
-from agentos.manager import ExtensionManager
-from agentos.model.context import PackContext
-from agentos.model.descriptor import Descriptor, SecretRequirement
-from agentos.model.kind import Kind, declare_kind
-from agentos.model.manifest import ExtensionManifest, PackEntry
-from agentos.model.overrides import Override, Overrides
-from agentos.model.pack import ExtensionPack
-from agentos.model.principal import Principal
-from agentos.model.report import LoadReport, PackOutcome, PackRecord
-from agentos.model.source import Source
-from agentos.orchestrator import ToolOrchestrator
-from agentos.secrets.catalog import SecretCatalog, SecretDefinition
-from agentos.stacks.entry import Entry, EntryState, Explanation, LifecycleContext
-from agentos.stacks.registry import Registry
-from agentos.tools._docs import Schema
-from agentos.tools.calls import Batch, ToolCall, ToolError, ToolResult
-from agentos.tools.context import ToolContext
-from agentos.tools.executor import ToolExecutor
-from agentos.tools.listing import ToolInfo
-from agentos.tools.service import ToolsService
-from agentos.tools.tool import PUBLIC, Tool, Toolset, tool
 
-logging.getLogger("agentos").addHandler(logging.NullHandler())
+if TYPE_CHECKING:
+    from agentos.errors import (
+        AgentOSError,
+        DescriptorError,
+        HookError,
+        ManagerClosedError,
+        ManifestError,
+        NotPermittedError,
+        PackLoadError,
+        Problem,
+        SecretError,
+        SecretNotDeclaredError,
+        ServiceError,
+        ToolDefinitionError,
+        UnknownPackError,
+    )
+    from agentos.events import Event
+    from agentos.host import AgentOS
+    from agentos.kinds import KINDS
+    from agentos.manager import ExtensionManager
+    from agentos.model.context import PackContext
+    from agentos.model.descriptor import Descriptor, SecretRequirement
+    from agentos.model.kind import Kind, declare_kind
+    from agentos.model.manifest import ExtensionManifest, PackEntry
+    from agentos.model.overrides import Override, Overrides
+    from agentos.model.pack import ExtensionPack
+    from agentos.model.principal import Principal
+    from agentos.model.report import LoadReport, PackOutcome, PackRecord
+    from agentos.model.source import Source
+    from agentos.orchestrator import ToolOrchestrator
+    from agentos.secrets.catalog import SecretCatalog, SecretDefinition
+    from agentos.stacks.entry import Entry, EntryState, Explanation, LifecycleContext
+    from agentos.stacks.registry import Registry
+    from agentos.tools._docs import Schema
+    from agentos.tools.calls import Batch, ToolCall, ToolError, ToolResult
+    from agentos.tools.context import ToolContext
+    from agentos.tools.executor import ToolExecutor
+    from agentos.tools.listing import ToolInfo
+    from agentos.tools.service import ToolsService
+    from agentos.tools.tool import PUBLIC, Tool, Toolset, tool
+
+_HOMES = {
+    "AgentOS": "agentos.host",
+    "AgentOSError": "agentos.errors",
+    "Batch": "agentos.tools.calls",
+    "Descriptor": "agentos.model.descriptor",
+    "DescriptorError": "agentos.errors",
+    "Entry": "agentos.stacks.entry",
+    "EntryState": "agentos.stacks.entry",
+    "Event": "agentos.events",
+    "Explanation": "agentos.stacks.entry",
+    "ExtensionManager": "agentos.manager",
+    "ExtensionManifest": "agentos.model.manifest",
+    "ExtensionPack": "agentos.model.pack",
+    "HookError": "agentos.errors",
+    "KINDS": "agentos.kinds",
+    "Kind": "agentos.model.kind",
+    "LifecycleContext": "agentos.stacks.entry",
+    "LoadReport": "agentos.model.report",
+    "ManagerClosedError": "agentos.errors",
+    "ManifestError": "agentos.errors",
+    "NotPermittedError": "agentos.errors",
+    "Override": "agentos.model.overrides",
+    "Overrides": "agentos.model.overrides",
+    "PUBLIC": "agentos.tools.tool",
+    "PackContext": "agentos.model.context",
+    "PackEntry": "agentos.model.manifest",
+    "PackLoadError": "agentos.errors",
+    "PackOutcome": "agentos.model.report",
+    "PackRecord": "agentos.model.report",
+    "Principal": "agentos.model.principal",
+    "Problem": "agentos.errors",
+    "Registry": "agentos.stacks.registry",
+    "Schema": "agentos.tools._docs",
+    "SecretCatalog": "agentos.secrets.catalog",
+    "SecretDefinition": "agentos.secrets.catalog",
+    "SecretError": "agentos.errors",
+    "SecretNotDeclaredError": "agentos.errors",
+    "SecretRequirement": "agentos.model.descriptor",
+    "ServiceError": "agentos.errors",
+    "Source": "agentos.model.source",
+    "Tool": "agentos.tools.tool",
+    "ToolCall": "agentos.tools.calls",
+    "ToolContext": "agentos.tools.context",
+    "ToolDefinitionError": "agentos.errors",
+    "ToolError": "agentos.tools.calls",
+    "ToolExecutor": "agentos.tools.executor",
+    "ToolInfo": "agentos.tools.listing",
+    "ToolOrchestrator": "agentos.orchestrator",
+    "ToolResult": "agentos.tools.calls",
+    "ToolsService": "agentos.tools.service",
+    "Toolset": "agentos.tools.tool",
+    "UnknownPackError": "agentos.errors",
+    "declare_kind": "agentos.model.kind",
+    "tool": "agentos.tools.tool",
+}
+"""Where each public name lives. It is imported when it is first asked for: a program pays for what it uses."""
 
 __all__ = [
     "KINDS",
@@ -112,3 +174,15 @@ __all__ = [
     "declare_kind",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'agentos' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -311,7 +311,8 @@ class Settler:
         assert seat.entry is not None  # noqa: S101 - set above
         if verdict.state.in_force and not seat.shown:
             seat.shown = True
-            self._events.post(DescriptorActivated(entry=seat.entry, previous=previous, source=seat.offer.source))
+            if self._events.is_heard:
+                self._events.post(DescriptorActivated(entry=seat.entry, previous=previous, source=seat.offer.source))
         elif before is None or before.state is not verdict.state:
             self._tell_why_not(seat, seat.entry, previous)
         return seat.entry

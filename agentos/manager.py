@@ -94,6 +94,8 @@ class ExtensionManager:
         )
         self._sequences = itertools.count(1)
         self._packs: dict[str, LoadedPack] = {}
+        self._by_name: dict[str, LoadedPack] = {}
+        self._by_factory: dict[int, list[LoadedPack]] = {}
         self._gated_by: dict[str, dict[Seat, None]] = {}
         self._guests: dict[str, Member] = {}
         self._watchers: list[Callable[[Collection[Key]], None]] = []
@@ -238,7 +240,7 @@ class ExtensionManager:
     def _is_loaded(self, entry: PackEntry) -> bool:
         if entry.key is not None:
             return entry.key in self._packs
-        return any(loaded.entry == entry for loaded in self._packs.values())
+        return any(loaded.entry == entry for loaded in self._by_factory.get(id(entry.factory), ()))
 
     async def _install(self, change: Change, made: LoadedPack, old: LoadedPack | None = None) -> PackOutcome:
         """Activate a pack that is ready, in place of *old* if given: whole or not at all."""
@@ -251,6 +253,11 @@ class ExtensionManager:
             await to_the_end(self._withdraw(made))
             raise
         self._packs[made.key] = made
+        if old is not None:
+            self._forget(old)
+        self._by_name[made.pack.name] = made
+        if made.entry is not None and made.entry.factory is not None:
+            self._by_factory.setdefault(id(made.entry.factory), []).append(made)
         self._events.post(PackLoaded(key=made.key, pack=made.pack.name, version=made.pack.version, source=made.source))
         return PackOutcome("loaded", made.key, made.pack.name)
 
@@ -258,7 +265,7 @@ class ExtensionManager:
         name = made.pack.name
         if await self._claims.acquire(change, [("name", name)]):
             raise PackLoadError(made.key, f"a pack named {name!r} is being loaded further up")
-        taken = next((one for one in self._packs.values() if one.pack.name == name), None)
+        taken = self._by_name.get(name)
         if taken is not None and taken is not old:
             raise self._taken(made.key, name, made.source.origin)
 
@@ -337,9 +344,21 @@ class ExtensionManager:
                 self._pull(seat)
 
         await self._settler.carry_out(change, [seat.key for seat in loaded.seats], alter)
-        del self._packs[loaded.key]
+        self._forget(loaded)
         await self._let_go(loaded)
         return self._take_raised()
+
+    def _forget(self, loaded: LoadedPack) -> None:
+        """Take a pack out of the books."""
+        if self._packs.get(loaded.key) is loaded:
+            del self._packs[loaded.key]
+        self._by_name.pop(loaded.pack.name, None)
+        if loaded.entry is not None:
+            alike = self._by_factory.get(id(loaded.entry.factory), [])
+            if loaded in alike:
+                alike.remove(loaded)
+            if not alike:
+                self._by_factory.pop(id(loaded.entry.factory), None)
 
     async def _let_go(self, loaded: LoadedPack) -> None:
         """Run the last hook of a pack whose descriptors are out of force, and forget it."""
@@ -438,9 +457,8 @@ class ExtensionManager:
         """Return the pack of that key, or of that name."""
         if key in self._packs:
             return self._packs[key]
-        for loaded in self._packs.values():
-            if loaded.pack.name == key:
-                return loaded
+        if key in self._by_name:
+            return self._by_name[key]
         raise UnknownPackError(key, list(self._packs))
 
     async def _hold(self, change: Change, key: str) -> LoadedPack:
@@ -574,7 +592,7 @@ class ExtensionManager:
             for member in self._members():
                 await self._settler.retire([seat for seat in member.seats if seat.warm])
                 if isinstance(member, LoadedPack):
-                    del self._packs[member.key]
+                    self._forget(member)
                     await self._let_go(member)
                 else:
                     self._settler.raised += await self._maker.dismiss(member.scope)
@@ -626,9 +644,8 @@ class ExtensionManager:
 
     def port(self, owner: str) -> Port:
         """Return the door to the stacks for code that registers things as *owner*: a loaded pack, or a guest."""
-        for loaded in self._packs.values():
-            if loaded.pack.name == owner:
-                return _Port(self, loaded)
+        if owner in self._by_name:
+            return _Port(self, self._by_name[owner])
         if owner not in self._guests:
             if fault := fault_of_owner(owner):
                 raise DescriptorError(f"owner: {fault}")

@@ -1,8 +1,11 @@
 """Packs that installed distributions announce under the group `agentos.packs`."""
 
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 import attrs
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "agentos.packs"
 
@@ -46,6 +49,8 @@ class Announcements:
 
 
 def _scan() -> dict[str, list[Announced]]:
+    from importlib.metadata import entry_points
+
     found: dict[str, list[Announced]] = {}
     for point in entry_points(group=GROUP):
         announced = Announced(point.name, point.value, _distribution_of(point))
@@ -55,5 +60,5 @@ def _scan() -> dict[str, list[Announced]]:
     return found
 
 
-def _distribution_of(point: EntryPoint) -> str:
+def _distribution_of(point: "EntryPoint") -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"

@@ -8,7 +8,6 @@ import functools
 import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -142,6 +141,8 @@ def check(data: Any, schema: str) -> list[Problem]:
 @functools.cache
 def load_schema(name: str) -> Any:
     """Return the schema that the package ships as `<name>.schema.json`."""
+    from importlib import resources
+
     text = resources.files("agentos").joinpath("schemas", f"{name}.schema.json").read_text("utf-8")
     return json.loads(text)
 

@@ -4,6 +4,8 @@ A kind is a word of the vocabulary, known to the whole process like a codec. The
 never compares a kind's name. A kind that nobody declared takes any payload.
 """
 
+import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,13 +51,24 @@ def declare_kind(kind: Kind) -> Kind:
 
 def kind_of(name: str) -> Kind:
     """Return the contract of the kind called *name*; one without conditions if nobody declared it."""
-    return _declared.get(name, _undeclared)
+    kind = _declared.get(name)
+    if kind is None:
+        _meet_our_own()
+        kind = _declared.get(name, _undeclared)
+    return kind
+
+
+@functools.cache
+def _meet_our_own() -> None:
+    """Import the kinds that come with agentos, when the first kind is asked for: they declare themselves."""
+    importlib.import_module("agentos.kinds")
 
 
 def as_descriptors(offered: object) -> Sequence[Descriptor[Any]]:
     """Return *offered* as descriptors: itself, or what a declared kind makes of it."""
     if isinstance(offered, Descriptor):
         return (offered,)
+    _meet_our_own()
     for kind in _declared.values():
         if descriptors := kind.adapt(offered):
             return descriptors

@@ -1,7 +1,6 @@
 """The catalog: which secrets are known, and in which environment variables they are found."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +94,8 @@ class SecretCatalog:
 
 def shipped_file() -> Path:
     """Return where the shipped catalog is: inside the wheel, or at the top of a checkout."""
+    from importlib import resources
+
     package = Path(str(resources.files("agentos")))
     inside = package / FILE_NAME
     return inside if inside.exists() else package.parent / FILE_NAME

@@ -9,6 +9,8 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+logging.getLogger("agentos").addHandler(logging.NullHandler())
+
 MASK = "***"
 _SHORTEST = 4
 _INNOCENT = frozenset({"true", "false", "none", "null", "auto", "http", "https", "localhost"})

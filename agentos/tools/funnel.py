@@ -194,7 +194,8 @@ class Funnel:
     def _cut(self, content: str, note: str = "") -> str:
         if len(content) + len(note) <= self._content_limit:
             return content + note
-        note = f"\n[Cut: {self._content_limit} of {len(content)} characters are shown. Ask for less, or for the rest.]{note}"
+        shown = f"{self._content_limit} of {len(content)} characters are shown"
+        note = f"\n[Cut: {shown}. Ask for less, or for the rest.]{note}"
         return content[: max(0, self._content_limit - len(note))] + note
 
 
