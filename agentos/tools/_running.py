@@ -20,13 +20,50 @@ _GRACE = 5.0
 _left_behind: set["asyncio.Task[Any]"] = set()
 
 
+class Watch:
+    """Ends calls that outstay the house's own time limit, by looking at all of them once a second.
+
+    A timer for each call would cost more than the rest of a short call. A tool that names its own timeout has one.
+    """
+
+    PERIOD = 1.0
+
+    def __init__(self) -> None:
+        self._deadlines: dict[Running, float] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self, running: "Running", loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        """Watch *running* for *seconds*."""
+        self._deadlines[running] = loop.time() + seconds
+        if self._loop is not loop:
+            self._loop = loop
+            loop.call_later(self.PERIOD, self._look)
+
+    def end(self, running: "Running") -> None:
+        """Watch *running* no more."""
+        self._deadlines.pop(running, None)
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            return
+        now = loop.time()
+        for running in [one for one, deadline in self._deadlines.items() if deadline <= now]:
+            running.expire()
+        if self._deadlines:
+            loop.call_later(self.PERIOD, self._look)
+        else:
+            self._loop = None
+
+
 class Running:
     """A call under way. `ended_by` says who ended it, if it did not end by itself."""
 
-    __slots__ = ("_context", "_future", "_task", "ended_by")
+    __slots__ = ("_context", "_future", "_task", "_watch", "ended_by")
 
-    def __init__(self, context: ToolContext) -> None:
+    def __init__(self, context: ToolContext, watch: Watch) -> None:
         self._context = context
+        self._watch = watch
         self._task: asyncio.Task[Any] | None = None
         self._future: asyncio.Future[Any] | None = None
         self.ended_by: Literal["timeout", "cancel"] | None = None
@@ -37,7 +74,8 @@ class Running:
         """End the call from outside."""
         self._end("cancel")
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """End the call because its time is up."""
         self._end("timeout")
 
     def _end(self, by: Literal["timeout", "cancel"]) -> None:
@@ -68,7 +106,8 @@ class Running:
         """Await in the caller's own task: the cheapest way, for tools that end when they are cancelled."""
         loop = asyncio.get_running_loop()
         task = self._task = asyncio.current_task(loop)
-        clock = loop.call_later(seconds, self._expire) if seconds is not None else None
+        if seconds is not None:
+            self._watch.begin(self, loop, seconds)
         try:
             outcome = await value
         except asyncio.CancelledError:
@@ -77,8 +116,7 @@ class Running:
             raise
         finally:
             self._task = None
-            if clock is not None:
-                clock.cancel()
+            self._watch.end(self)
         if self.ended_by is not None and task is not None:
             await _swallow_cancellation(task)
         return outcome
@@ -89,7 +127,7 @@ class Running:
         task = self._task = loop.create_task(value if inspect.iscoroutine(value) else _as_coroutine(value))
         future = self._future = loop.create_future()
         task.add_done_callback(lambda _: _resolve(future))
-        clock = loop.call_later(prepared.timeout, self._expire) if prepared.timeout is not None else None
+        clock = loop.call_later(prepared.timeout, self.expire) if prepared.timeout is not None else None
         try:
             await future
         except asyncio.CancelledError:
@@ -122,7 +160,7 @@ class Running:
 
         job = threads.start(call)
         self._future = job.future
-        clock = loop.call_later(prepared.timeout, self._expire) if prepared.timeout is not None else None
+        clock = loop.call_later(prepared.timeout, self.expire) if prepared.timeout is not None else None
         try:
             value = await job.future
         except asyncio.CancelledError:

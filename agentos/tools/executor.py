@@ -14,7 +14,7 @@ from agentos.model.principal import SYSTEM, Principal
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.entry import Entry, EntryState
 from agentos.stacks.registry import Registry
-from agentos.tools._running import Running
+from agentos.tools._running import Running, Watch
 from agentos.tools._structure import BuildError
 from agentos.tools.calls import ToolCall, ToolResult
 from agentos.tools.context import ToolContext
@@ -68,6 +68,7 @@ class ToolExecutor:
         self.funnel = funnel or Funnel(self._masker)
         self.threads = threads or Threads()
         self._default_timeout = default_timeout
+        self._watch = Watch()
         self._prepared: dict[str, Prepared] = {}
         self._beneath: dict[tuple[str, int], Prepared] = {}
         self._aliases: dict[str, str] = {}
@@ -200,7 +201,7 @@ class ToolExecutor:
             self._events.post(ToolStarted(**_who(context)))
         users = prepared.users
         lease = users.enter()
-        running = Running(context)
+        running = Running(context, self._watch)
         call_id = context.tool_call.id
         if call_id is not None:
             self._running.setdefault(call_id, []).append(running)

@@ -23,6 +23,7 @@ OUTPUT_LIMIT = 2_000_000
 """How many characters of JSON are kept as output."""
 STATE_LIMIT = 2_000_000
 _DEPTH = 64
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
@@ -99,9 +100,11 @@ def as_text(output: Any) -> str:
     """Return what a model reads of *output*; never empty."""
     if type(output) is str:
         return output if output.strip() else "(empty text)"
+    if type(output) is int:
+        return str(output)
     if output is None:
         return "(no output)"
-    return json.dumps(output, ensure_ascii=False)
+    return _encode(output)
 
 
 class Funnel:

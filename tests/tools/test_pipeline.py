@@ -631,6 +631,24 @@ async def test_past_the_limit_of_abandoned_threads_no_sync_tool_is_started():
     assert still.success
 
 
+async def test_a_tool_that_names_no_timeout_is_ended_by_the_houses_own(monkeypatch):
+    from agentos import ToolExecutor
+    from agentos.tools._running import Watch
+
+    @read()
+    async def wait() -> None:
+        """Wait."""
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Watch, "PERIOD", 0.005)
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", descriptors=[wait]))
+        executor = ToolExecutor(host.extensions.registry("tool"), default_timeout=0.01)
+        results = [await executor.execute_tool(ToolCall("wait")) for _ in range(2)]
+
+    assert [result.error.type for result in results] == ["TimedOut", "TimedOut"]
+
+
 async def test_a_call_cancelled_by_its_id_returns_a_cancelled_result():
     reached = asyncio.Event()
     log = []
