@@ -1,6 +1,7 @@
 """Known values never leave: every text that goes out passes here."""
 
 import base64
+import html
 import json
 import logging
 import re
@@ -35,10 +36,10 @@ class Masker:
 
     def learn(self, value: str) -> None:
         """Hide *value* from now on, also where it is quoted for a URL, JSON or an HTTP header."""
-        if value in self._values or len(value) < _SHORTEST or value.lower() in _INNOCENT:
-            return
-        self._values.add(value)
-        self._pattern = None
+        for one in {value, value.strip()}:
+            if one not in self._values and len(one) >= _SHORTEST and one.lower() not in _INNOCENT:
+                self._values.add(one)
+                self._pattern = None
 
     def mask(self, text: str) -> str:
         """Return *text* without any known value."""
@@ -61,10 +62,21 @@ class Masker:
             return [self.mask_data(item) for item in data]
         return data
 
+    def mask_object(self, value: Any) -> Any:
+        """Return *value*, whatever it is, or what it says of itself masked if that has a known value in it."""
+        if isinstance(value, BaseException):
+            return self.cleanse(value)
+        if isinstance(value, str | Mapping | list | tuple):
+            masked = self.mask_data(value)
+            return value if masked == value and self.mask(_safe_repr(value)) == _safe_repr(value) else masked
+        said = _safe_repr(value) + _safe_str(value)
+        return value if self.mask(said) == said else self.mask(_safe_repr(value))
+
     def describe(self, error: BaseException) -> str:
         """Name an exception and its message in one line, masked."""
-        text = " ".join(str(error).split())
-        return self.mask(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+        text = " ".join(self.mask(_safe_str(error)).split())  # masked first: folding would change a value
+        name = type(error).__name__
+        return self.mask(f"{name}: {text}" if text else name)
 
     def cleanse(self, error: BaseException | None) -> BaseException | None:
         """Return *error* if its whole chain is free of known values, else a stand-in that says the same masked."""
@@ -76,24 +88,50 @@ class Masker:
         if id(error) in seen or len(seen) > _CHAIN_LIMIT:
             return False
         seen.add(id(error))
-        text = "\n".join([str(error), repr(error), repr(error.args), *getattr(error, "__notes__", ())])
-        if self.mask(text) != text:
+        notes = getattr(error, "__notes__", ())
+        said = [_safe_str(error), _safe_repr(error), _safe_repr(error.args), _safe_repr(notes)]
+        said += [note for note in notes if isinstance(note, str)] if isinstance(notes, list | tuple) else []
+        if any(self.mask(text) != text for text in said):
             return True
-        linked = [error.__cause__, error.__context__, *getattr(error, "exceptions", ())]
+        linked = [error.__cause__, error.__context__]
+        linked += error.exceptions if isinstance(error, BaseExceptionGroup) else []
         return any(self._leaks(inner, seen) for inner in linked if inner is not None)
 
 
+def _safe_str(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - foreign objects can't even be relied on to be shown
+        return ""
+
+
+def _safe_repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - as above
+        return f"<{type(value).__name__}>"
+
+
 def _forms(value: str) -> set[str]:
+    """Return the spellings in which a value turns up: quoted for a URL, JSON, Python or an HTTP header."""
     encoded = value.encode("utf-8", "surrogatepass")
+    quoted = {quote(encoded, safe=""), quote(encoded), quote_plus(encoded), quote_plus(encoded, safe="/")}
+    lowered = {re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in quoted}
+    shown = repr(value + "'\"")[1:-1]  # with both quotes in it, Python escapes the apostrophe
     return {
         value,
-        quote(value, safe="", errors="replace"),
-        quote_plus(value, errors="replace"),
+        *quoted,
+        *lowered,
         json.dumps(value)[1:-1],
+        json.dumps(value)[1:-1].replace("/", "\\/"),
         json.dumps(value, ensure_ascii=False)[1:-1],
         repr(value)[1:-1],
+        shown[: -len("\\'\"")],
+        html.escape(value),
         base64.b64encode(encoded).decode(),
         base64.urlsafe_b64encode(encoded).decode(),
+        base64.b64encode(encoded).decode().rstrip("="),
+        base64.urlsafe_b64encode(encoded).decode().rstrip("="),
     }
 
 
@@ -112,17 +150,28 @@ class MaskingLogger(logging.LoggerAdapter[logging.Logger]):
         """Format, mask, and pass on."""
         if not self.isEnabledFor(level):
             return
-        text = str(msg) % args if args else str(msg)
+        text = _formatted(msg, args)
         exc_info = kwargs.pop("exc_info", None)
         if exc_info:
             text += "\n" + _render(exc_info)
-        extra = self._masker.mask_data(dict(kwargs.pop("extra", None) or {}))
+        extra = {key: self._masker.mask_object(item) for key, item in (kwargs.pop("extra", None) or {}).items()}
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         self.logger.log(level, "%s", self._masker.mask(text), extra=extra, **kwargs)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         """Leave everything to `log`."""
         return msg, kwargs
+
+
+def _formatted(msg: object, args: tuple[object, ...]) -> str:
+    """Fill in the arguments as logging does; ones that do not fit are no failure of whoever logs."""
+    text = _safe_str(msg)
+    if not args:
+        return text
+    try:
+        return text % (args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args)
+    except Exception:  # noqa: BLE001 - foreign objects and formats
+        return f"{text} {_safe_repr(args)}"
 
 
 def _render(exc_info: Any) -> str:

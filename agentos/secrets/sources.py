@@ -110,6 +110,7 @@ class SecretSources:
             self._runtime.pop(id, None)
         else:
             self._runtime[id] = _text(id, value)
+            self.masker.learn(value)
 
     async def fetch(self, ids: Iterable[str], *, again: bool = False) -> None:
         """Ask the host's callable for *ids*. One that raises counts as not having them."""

@@ -1,0 +1,241 @@
+"""What every provider's shape has in common: a kept list with its wire names, and calls on their way back."""
+
+import json
+import uuid
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+import attrs
+
+from agentos.interop._schemas import flat_schema
+from agentos.interop._strict import Restorer
+from agentos.model.principal import Principal
+from agentos.orchestrator import ToolOrchestrator
+from agentos.tools.calls import ToolCall, ToolResult
+from agentos.tools.listing import ToolInfo
+from agentos.tools.names import WireNames, wire_name
+from agentos.tools.tool import Tool
+from agentos.tools.validation import ARGUMENTS_LIMIT
+
+LISTS_KEPT = 64
+Message = dict[str, Any]
+
+
+class Host(Protocol):
+    """The part of a host that interop needs."""
+
+    @property
+    def tools(self) -> ToolOrchestrator:
+        """Return the door for calls."""
+        ...
+
+
+# -- lists -------------------------------------------------------------------------------------------------------
+
+
+class ToolList(list[dict[str, Any]]):
+    """Tools in a provider's shape, with the way back from the names they have there.
+
+    The list is the caller's own. Its items are kept for the next request: copy one before writing to it.
+    """
+
+    __slots__ = ("names", "restorers")
+
+    def __init__(
+        self, items: Iterable[dict[str, Any]], names: WireNames, restorers: Mapping[str, Restorer] | None = None
+    ) -> None:
+        super().__init__(items)
+        self.names = names
+        self.restorers: Mapping[str, Restorer] = restorers or {}
+
+    def copy(self) -> "ToolList":
+        """Return a list of the same items that can be changed without changing this one."""
+        return ToolList(self, self.names, self.restorers)
+
+
+Build = Callable[[Sequence[ToolInfo], WireNames], ToolList]
+
+
+@attrs.define
+class _Kept:
+    """The lists of one orchestrator, by shape and by the list of tools that each was made from."""
+
+    version: int = -1
+    lists: dict[tuple[Hashable, int], tuple[Sequence[ToolInfo], ToolList]] = attrs.field(factory=dict)
+
+
+_kept: "WeakKeyDictionary[ToolOrchestrator, _Kept]" = WeakKeyDictionary()
+
+
+def provider_list(host: Host, principal: Principal | None, shape: Hashable, build: Build) -> ToolList:
+    """Return what *principal* is offered in one *shape*; built anew only when what is offered has changed."""
+    orchestrator = host.tools
+    infos = orchestrator.listed(principal)
+    kept = _kept_lists(orchestrator)
+    found = kept.get((shape, id(infos)))
+    if found is None or found[0] is not infos:
+        found = (infos, build(infos, WireNames.of(info.name for info in infos)))
+        kept[shape, id(infos)] = found
+    return found[1].copy()
+
+
+def _kept_lists(orchestrator: ToolOrchestrator) -> dict[tuple[Hashable, int], tuple[Sequence[ToolInfo], ToolList]]:
+    kept = _kept.get(orchestrator)
+    if kept is None:
+        kept = _kept[orchestrator] = _Kept()
+    version = orchestrator.executor.registry.version
+    if kept.version != version or len(kept.lists) >= LISTS_KEPT:
+        kept.version, kept.lists = version, {}
+    return kept.lists
+
+
+def each(make: Callable[[ToolInfo, str], dict[str, Any]]) -> Build:
+    """Return what builds a list tool by tool, from what is told of each and its wire name."""
+
+    def build(infos: Sequence[ToolInfo], names: WireNames) -> ToolList:
+        return ToolList((make(info, names.to_wire[info.name]) for info in infos), names)
+
+    return build
+
+
+def described(host: Host, principal: Principal | None) -> ToolList:
+    """Return name, description and input schema of each tool, in the order of the host's list."""
+    return provider_list(host, principal, "described", each(_described))
+
+
+def _described(info: ToolInfo, wire: str) -> dict[str, Any]:
+    return {"name": wire, "description": info.description, "input_schema": flat_schema(info.input_schema)}
+
+
+def active_tools(host: Host) -> dict[str, Tool]:
+    """Return the tools in force by name, with what a list does not tell."""
+    return {tool.name: tool for _, tool in host.tools.executor.offered()}
+
+
+# -- what a provider answered --------------------------------------------------------------------------------------
+
+
+def pick(value: Any, *names: str) -> Any:
+    """Return the first field of that name that an SDK's object or a mapping has, or None."""
+    for name in names:
+        found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        if found is not None:
+            return found
+    return None
+
+
+def plain(value: Any, *, by_alias: bool = True) -> Any:
+    """Return a copy of an SDK's object, as it came over the wire, in dicts and lists."""
+    if isinstance(value, Mapping):
+        return {key: plain(item, by_alias=by_alias) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, by_alias=by_alias) for item in value]
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json", by_alias=by_alias, exclude_unset=True, warnings=False)
+    if hasattr(value, "__dict__") and not isinstance(value, type):
+        return plain(vars(value), by_alias=by_alias)
+    return value
+
+
+def without_nulls(value: Mapping[str, Any], *dropped: str) -> dict[str, Any]:
+    """Return *value* without fields that are null or *dropped*: what a provider answers it need not take back."""
+    return {key: item for key, item in value.items() if item is not None and key not in dropped}
+
+
+@attrs.frozen
+class Asked:
+    """A call as a model made it: to be answered once, whatever is wrong with it."""
+
+    id: str
+    name: str
+    arguments: Any = attrs.field(repr=False)
+    kind: str = "function"
+
+    @property
+    def wire(self) -> str:
+        """Return the name as a provider accepts it in a history: a model may have made up one that does not fit."""
+        return wire_name(self.name)
+
+    @property
+    def echo(self) -> str:
+        """Return the arguments as JSON text that every endpoint accepts in a history."""
+        if not isinstance(self.arguments, str):
+            return json.dumps(self.arguments or {})
+        if not self.arguments.strip():
+            return "{}"
+        try:
+            json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return json.dumps({"INVALID_JSON": self.arguments})
+        return self.arguments
+
+
+@attrs.frozen
+class Reply:
+    """What a model said, as it must be sent again, and the calls in it."""
+
+    said: list[Message]
+    calls: list[Asked]
+
+
+def unique_ids(ids: Sequence[Any]) -> list[str]:
+    """Return an id for each call: its own, or a new one where it has none or another call has the same."""
+    taken: set[str] = set()
+    made: list[str] = []
+    for given in ids:
+        id = given if isinstance(given, str) and given and given not in taken else f"call_{uuid.uuid4().hex[:24]}"
+        taken.add(id)
+        made.append(id)
+    return made
+
+
+def name_of(value: Any) -> str:
+    """Return a name as text; a model that gave none asked for something unknown."""
+    return value if isinstance(value, str) and value else "unknown"
+
+
+# -- the way back --------------------------------------------------------------------------------------------------
+
+
+def way_back(host: Host, given: Any, principal: Principal | None) -> ToolList:
+    """Return the list that was sent, with its names; of a plain list they are found again."""
+    if isinstance(given, ToolList):
+        return given
+    return provider_list(host, principal, "names", lambda _, names: ToolList((), names))
+
+
+def calls_of(asked: Iterable[Asked], tools: ToolList) -> list[ToolCall]:
+    """Return the calls for the host: with the tools' own names, and without the nulls of strict schemas."""
+    return [
+        ToolCall(name, _arguments(one.arguments, tools.restorers.get(name)), one.id or None)
+        for one in asked
+        for name in [tools.names.decode(one.name)]
+    ]
+
+
+def _arguments(given: Any, restorer: Restorer | None) -> Any:
+    if isinstance(given, str):
+        if not given.strip():
+            return None
+        if restorer is None or "null" not in given or len(given) > ARGUMENTS_LIMIT:
+            return given
+        try:
+            return _restored(json.loads(given), restorer)
+        except (ValueError, RecursionError):
+            return given  # the host says what is wrong with it
+    return given if restorer is None else _restored(given, restorer)
+
+
+def _restored(given: Any, restorer: Restorer) -> Any:
+    restored = restorer(given)
+    return restored if isinstance(restored, Mapping) else json.dumps(restored)
+
+
+async def results_of(
+    host: Host, asked: Sequence[Asked], tools: ToolList, principal: Principal | None, session: Mapping[str, Any] | None
+) -> list[ToolResult]:
+    """Run calls side by side; results are in the order of the calls, one for each."""
+    if not asked:
+        return []
+    return await host.tools.process_tool_calls(calls_of(asked, tools), principal, session=session)

@@ -1,0 +1,64 @@
+"""LangChain: what is offered, as tools of langchain-core."""
+
+from contextvars import ContextVar
+from functools import cache, partial
+from typing import Any
+
+from agentos.interop._extras import needed
+from agentos.interop._shared import Host, described
+from agentos.model.principal import Principal
+from agentos.tools.calls import ToolCall, ToolResult
+
+_call_id: ContextVar[str | None] = ContextVar("agentos_langchain_call_id", default=None)
+
+
+def as_langchain_tools(host: Host, principal: Principal | None = None) -> list[Any]:
+    """Return what *principal* is offered now, as LangChain tools for `bind_tools`, agents and graphs.
+
+    They are async: `ainvoke` calls through the host. The content is always text, of a failure too; called with a
+    LangChain tool call, the message's artifact is the ToolResult. Needs the extra `langchain`.
+    """
+    kind = _tool_class()
+    return [
+        kind(
+            name=item["name"],
+            description=item["description"],
+            args_schema=item["input_schema"],
+            metadata={"tool": info.fully_qualified_id, "effect": info.effect},
+            call=partial(_call, host, principal, info.name),
+        )
+        for info, item in zip(host.tools.listed(principal), described(host, principal), strict=True)
+    ]
+
+
+async def _call(host: Host, principal: Principal | None, name: str, arguments: dict[str, Any]) -> ToolResult:
+    return await host.tools.process_tool_call(ToolCall(name, arguments, _call_id.get()), principal)
+
+
+@cache
+def _tool_class() -> Any:
+    """Return the class of the tools, made when it is first needed: langchain-core takes a while to import."""
+    tools = needed("langchain_core.tools", "langchain")
+
+    class HostTool(tools.BaseTool):  # type: ignore[misc, name-defined]  # known at run time
+        """A tool of a host. Its parameters are whatever its schema says, so LangChain takes no name of theirs."""
+
+        response_format: str = "content_and_artifact"
+        call: Any
+
+        async def arun(self, tool_input: Any, *args: Any, tool_call_id: str | None = None, **kwargs: Any) -> Any:
+            """Run the tool, and remember what LangChain calls the call."""
+            token = _call_id.set(tool_call_id)
+            try:
+                return await super().arun(tool_input, *args, tool_call_id=tool_call_id, **kwargs)
+            finally:
+                _call_id.reset(token)
+
+        async def _arun(self, /, **arguments: Any) -> tuple[str, ToolResult]:
+            result: ToolResult = await self.call(arguments)
+            return result.content, result
+
+        def _run(self, /, **_: Any) -> Any:
+            raise NotImplementedError(f"{self.name} runs on the host's event loop; use `await tool.ainvoke(...)`")
+
+    return HostTool
