@@ -180,6 +180,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'agentos' has no attribute {name!r}")
+    importlib.import_module("agentos.kinds")  # our own kinds declare themselves, before anybody uses one
     value = globals()[name] = getattr(importlib.import_module(home), name)
     return value
 

@@ -44,6 +44,18 @@ def _has_keyword_context(function: Callable[..., Any]) -> bool:
     return parameter is not None and parameter.kind is inspect.Parameter.KEYWORD_ONLY
 
 
+FOREIGN = (Exception, SystemExit, asyncio.CancelledError)
+"""What foreign code may raise without taking the house down; see `let_cancellation_pass`."""
+
+
+def let_cancellation_pass(error: BaseException) -> None:
+    """Raise *error* again if it is the cancellation of the running task, and not one that foreign code made up."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise error
+
+
 async def settled(value: Any) -> Any:
     """Return *value*, awaited if it has to be."""
     return await value if inspect.isawaitable(value) else value

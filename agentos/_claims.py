@@ -25,6 +25,13 @@ class Change:
         self.held: set[Hashable] = set()
         self.open = True
 
+    def descends_from(self, other: "Change | None") -> bool:
+        """Tell whether this is *other*, or was started in a hook of it or of a descendant."""
+        change: Change | None = self
+        while change is not None and change is not other:
+            change = change.parent
+        return change is other
+
     def lineage(self) -> Iterator["Change"]:
         """Yield this change and its ancestors that are still under way."""
         change: Change | None = self
@@ -32,6 +39,12 @@ class Change:
             if change.open:
                 yield change
             change = change.parent
+
+
+def current_change() -> Change | None:
+    """Return the change in whose hook this runs, if it is still under way."""
+    change = _current.get()
+    return None if change is None else next(change.lineage(), None)
 
 
 class _Waiter(NamedTuple):
@@ -62,8 +75,7 @@ class Claims:
 
     def is_nested(self) -> bool:
         """Tell whether this runs inside a hook of a change that is still under way."""
-        change = _current.get()
-        return change is not None and next(change.lineage(), None) is not None
+        return current_change() is not None
 
     async def idle(self) -> None:
         """Wait until no change holds anything."""

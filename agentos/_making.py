@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from agentos._calls import FOREIGN, let_cancellation_pass
 from agentos._settling import Seat
 from agentos._version import __version__
 from agentos.errors import PackLoadError
@@ -91,7 +92,8 @@ class PackMaker:
             if self._masker.cleanse(error) is error:
                 raise
             trouble = error
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - importing and making a pack runs foreign code
+        except FOREIGN as error:  # importing and making a pack runs foreign code
+            let_cancellation_pass(error)
             trouble = error
         message = f"could not be made: {self._masker.describe(trouble)}{_way_out(trouble)}"
         raise PackLoadError(hint, message, origin=entry.module) from self._masker.cleanse(trouble)
@@ -149,12 +151,16 @@ class PackMaker:
     async def _run_factory(self, found: Found, hint: str, context: PackContext, scope: SecretScope) -> ExtensionPack:
         """Run the factory, and again when it asked for a secret that has to be awaited from the host's source."""
         for _ in range(_FACTORY_RUNS):
-            pack = await found.make(hint, context)
-            waiting = scope.unfetched()
-            if not waiting:
-                break
+            try:
+                pack = await found.make(hint, context)
+            except Exception:
+                if not (waiting := scope.unfetched()):
+                    raise
+            else:
+                if not (waiting := scope.unfetched()):
+                    return pack
             await self._secrets.fetch(waiting)
-        return pack
+        return await found.make(hint, context)
 
     def _context(self, entry: PackEntry, scope: SecretScope, source: Source) -> PackContext:
         options = {name: value for name, value in entry.options.items() if name != "secrets"}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from agentos._calls import call_with, to_the_end
+from agentos._calls import FOREIGN, call_with, let_cancellation_pass, to_the_end
 from agentos._claims import Change, Claims
 from agentos.errors import HookError
 from agentos.events import (
@@ -266,9 +266,9 @@ class Settler:
         self._stacks[seat.key].warm.append(seat)
         return None
 
-    def _switch(self, plans: dict[Key, list[Verdict]]) -> list[Seat]:
+    def _switch(self, plans: dict[Key, list[Verdict]]) -> dict[Seat, Entry | None]:
         """Show readers the new state, without a pause between stacks; return what goes out of force."""
-        leaving: list[Seat] = []
+        leaving: dict[Seat, Entry | None] = {}
         for key, verdicts in plans.items():
             stack = self._stacks[key]
             previous = stack.chain[0].place() if stack.chain else None
@@ -279,7 +279,7 @@ class Settler:
                 self._publish(key, Stack(entries, active))
             else:
                 self._publish(key, None)
-            leaving += [seat for seat in stack.warm if seat not in stack.chain]
+            leaving.update((seat, previous) for seat in stack.warm if seat not in stack.chain)
             if not stack.seats and not stack.warm:
                 del self._stacks[key]
         self._switched(plans)
@@ -329,12 +329,15 @@ class Settler:
         elif entry.state is EntryState.FAILED and seat.failure is not None:
             self._events.post(DescriptorFailed(error=seat.failure, **told))
 
-    async def retire(self, leaving: Collection[Seat]) -> None:
-        """Let calls under way end, up to the limit, then deactivate, the last activated first."""
-        leaving = sorted(leaving, key=lambda seat: seat.order, reverse=True)
-        await self._drain(leaving)
-        for seat in leaving:
-            await self._deactivate(seat)
+    async def retire(self, leaving: Mapping[Seat, Entry | None]) -> None:
+        """Let calls under way end, up to the limit, then deactivate, the last activated first.
+
+        With each seat comes who was active before it left.
+        """
+        going = sorted(leaving, key=lambda seat: seat.order, reverse=True)
+        await self._drain(going)
+        for seat in going:
+            await self._deactivate(seat, leaving[seat])
 
     async def _drain(self, leaving: Iterable[Seat]) -> None:
         busy = [seat for seat in leaving if seat.users.count]
@@ -348,7 +351,7 @@ class Settler:
             names = ", ".join(f"{seat.key[0]}:{seat.key[1]}" for seat in busy if seat.users.count)
             self._logger.warning("calls on %s did not end within %s s", names, self._drain_timeout)
 
-    async def _deactivate(self, seat: Seat) -> None:
+    async def _deactivate(self, seat: Seat, previous: Entry | None) -> None:
         descriptor = seat.offer.descriptor
         error: HookError | None = None
         if descriptor.on_deactivate is not None:
@@ -370,7 +373,9 @@ class Settler:
         if seat.shown:
             seat.shown = False
             entry = seat.place()
-            self._events.post(DescriptorDeactivated(entry=entry, previous=entry, source=seat.offer.source, error=error))
+            self._events.post(
+                DescriptorDeactivated(entry=entry, previous=previous, source=seat.offer.source, error=error)
+            )
 
     def _options(self, seat: Seat, said: Mapping[str, Any]) -> Mapping[str, Any]:
         given = seat.owner.context.options
@@ -403,12 +408,8 @@ class Settler:
             if inspect.isawaitable(answer):
                 async with asyncio.timeout(self._hook_timeout) as clock:
                     await answer
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            failure = error
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a hook is foreign code: it fails into a record
+        except FOREIGN as error:  # a hook is foreign code: it fails into a record
+            let_cancellation_pass(error)
             failure = error
         else:
             return
@@ -420,16 +421,16 @@ class Settler:
 
     # -- the end -----------------------------------------------------------------------------------------------
 
-    def withdraw(self) -> None:
-        """Show readers that nothing is in force any more; nothing beneath is activated."""
+    def withdraw(self) -> dict[Seat, Entry | None]:
+        """Show readers that nothing is in force any more; return what goes, and who was active before."""
+        leaving: dict[Seat, Entry | None] = {}
         for key, stack in self._stacks.items():
+            active = stack.chain[0].place() if stack.chain else None
+            leaving.update((seat, active) for seat in stack.warm)
             stack.chain = ()
             self._publish(key, None)
         self._switched(self._stacks)
-
-    def still_warm(self) -> list[Seat]:
-        """Return every seat whose on_deactivate is still to be run."""
-        return [seat for stack in self._stacks.values() for seat in stack.warm]
+        return leaving
 
 
 def _index_of_active(verdicts: Iterable[Verdict]) -> int:

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, cast
 import attrs
 from blinker import Signal
 
+from agentos._calls import FOREIGN, let_cancellation_pass
+from agentos._claims import Change, current_change
 from agentos.model.overrides import Override
 from agentos.model.source import Source
 from agentos.secrets.masking import MaskingLogger
@@ -18,7 +20,7 @@ from agentos.stacks.entry import Entry
 
 Listener = Callable[[Any], Any]
 
-_delivering: ContextVar[bool] = ContextVar("agentos_delivering", default=False)
+_telling: ContextVar["_Telling | None"] = ContextVar("agentos_telling", default=None)
 
 
 def _now() -> datetime:
@@ -152,12 +154,28 @@ class SecretChanged(Event):
     id: str
 
 
+def _is_of(origin: Change | None, change: Change | None) -> bool:
+    return origin is change if origin is None else origin.descends_from(change)
+
+
+class _Telling:
+    """One event being told to one listener. What the listener starts is nested only as long as this lasts."""
+
+    __slots__ = ("open",)
+
+    def __init__(self) -> None:
+        self.open = True
+
+
 class EventBus:
     """Delivers events one after another, in the order in which things happened."""
 
     def __init__(self, logger: MaskingLogger) -> None:
         self._signal = Signal()
-        self._queue: deque[Event] = deque()
+        self._queue: deque[tuple[int, Event, Change | None]] = deque()
+        self._posted = 0
+        self._untold: dict[int, None] = {}
+        self._told = asyncio.Condition()
         self._turn = asyncio.Lock()
         self._logger = logger
 
@@ -180,33 +198,48 @@ class EventBus:
     def post(self, event: Event) -> None:
         """Note that something happened; `deliver` tells it."""
         if self._signal.receivers:
-            self._queue.append(event)
+            self._posted += 1
+            self._untold[self._posted] = None
+            self._queue.append((self._posted, event, current_change()))
 
-    async def deliver(self, *, nested: bool = False) -> None:
-        """Tell everything noted so far and return when it is told.
+    async def deliver(self, change: Change | None = None) -> None:
+        """Return when what was noted so far is told; for *change* that has just ended, what it noted.
 
-        Inside a listener or a hook it is told at once: waiting for a turn there could wait for itself.
+        Inside a listener or a hook only its own events are told, and at once: waiting for a turn there could wait for
+        itself.
         """
-        if nested or _delivering.get():
-            await self._empty()
-        elif self._queue or self._turn.locked():
+        around, telling = current_change(), _telling.get()
+        if around is not None or (telling is not None and telling.open):
+            await self._empty(lambda origin: _is_of(origin, change or around))
+        elif self._untold:
+            last = self._posted
             async with self._turn:
-                await self._empty()
+                await self._empty(lambda _: True)
+            async with self._told:
+                await self._told.wait_for(lambda: not self._untold or next(iter(self._untold)) > last)
 
-    async def _empty(self) -> None:
-        token = _delivering.set(True)
-        try:
-            while self._queue:
-                await self._tell(self._queue.popleft())
-        finally:
-            _delivering.reset(token)
+    async def _empty(self, is_wanted: Callable[[Change | None], bool]) -> None:
+        while (noted := next((one for one in self._queue if is_wanted(one[2])), None)) is not None:
+            self._queue.remove(noted)
+            try:
+                await self._tell(noted[1])
+            finally:
+                self._untold.pop(noted[0], None)
+                async with self._told:
+                    self._told.notify_all()
 
     async def _tell(self, event: Event) -> None:
         # Not `send`: it stops at the first error, keeps no order, and can't mix sync with async.
         for listener in cast("list[Listener]", list(self._signal.receivers.values())):
+            telling = _Telling()
+            token = _telling.set(telling)
             try:
                 answer = listener(event)
                 if inspect.isawaitable(answer):
                     await answer
-            except Exception:  # a listener is foreign code and has no vote
+            except FOREIGN as error:  # a listener is foreign code and has no vote
+                let_cancellation_pass(error)
                 self._logger.exception("a listener raised on %s", event.type)
+            finally:
+                telling.open = False
+                _telling.reset(token)

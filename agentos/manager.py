@@ -190,7 +190,7 @@ class ExtensionManager:
         self._require_open()
         with self._claims.change() as change:
             outcome = await self._load_adopted(change, pack, options or {}, priority)
-        await self._tell()
+        await self._tell(change)
         return outcome
 
     async def _load_adopted(
@@ -207,13 +207,13 @@ class ExtensionManager:
             made = await self._maker.adopt(pack, options, priority)
             return await self._install(change, made)
         except (PackLoadError, AgentOSError) as error:
-            return self._failed(pack.name, pack.name, pack.version, error)
+            return self._failed(pack.name, Source(pack.name, pack.version, None, "host"), error)
 
     async def _load_one(self, entry: PackEntry) -> PackOutcome:
         self._require_open()
         with self._claims.change() as change:
             outcome = await self._load_entry(change, entry)
-        await self._tell()
+        await self._tell(change)
         return outcome
 
     async def _load_entry(self, change: Change, entry: PackEntry) -> PackOutcome:
@@ -233,9 +233,7 @@ class ExtensionManager:
                 return self._skipped(made.key, "already_loaded", made.pack.name)
             return await self._install(change, made)
         except AgentOSError as error:
-            pack = made.pack if made else None
-            key = made.key if made else hint
-            return self._failed(key, pack.name if pack else None, pack.version if pack else None, error)
+            return self._failed(made.key if made else hint, made.source if made else None, error)
 
     def _is_loaded(self, entry: PackEntry) -> bool:
         if entry.key is not None:
@@ -335,7 +333,7 @@ class ExtensionManager:
         with self._claims.change() as change:
             loaded = await self._hold(change, key)
             raised = await to_the_end(self._unload(change, loaded))
-        await self._tell()
+        await self._tell(change)
         return raised
 
     async def _unload(self, change: Change, loaded: LoadedPack) -> list[Exception]:
@@ -383,7 +381,7 @@ class ExtensionManager:
                     "was given as an object and has no source to reload; unload it and load the new one",
                 )
             outcome = await self._reload(change, old, old.entry)
-        await self._tell()
+        await self._tell(change)
         if outcome.error is not None and old.entry.required:
             raise outcome.error
         return outcome
@@ -394,7 +392,7 @@ class ExtensionManager:
             made.key = old.key
             outcome = await self._install(change, made, old)
         except AgentOSError as error:
-            return self._failed(old.key, old.pack.name, old.pack.version, error)
+            return self._failed(old.key, old.source, error)
         await to_the_end(self._let_go(old))
         self._take_raised()
         return outcome
@@ -407,7 +405,7 @@ class ExtensionManager:
             loaded = await self._hold(change, key)
             if loaded.disabled is None:
                 await to_the_end(self._disable(change, loaded))
-        await self._tell()
+        await self._tell(change)
         return loaded.record()
 
     async def _disable(self, change: Change, loaded: LoadedPack) -> None:
@@ -432,7 +430,7 @@ class ExtensionManager:
                 await self._switch_pack(change, loaded, None)
             else:
                 await self._enable(change, loaded)
-        await self._tell()
+        await self._tell(change)
         return loaded.record()
 
     async def _enable(self, change: Change, loaded: LoadedPack) -> None:
@@ -485,7 +483,7 @@ class ExtensionManager:
         with self._claims.change() as change:
             await self._settler.carry_out(change, self._keys_of(kind, id), alter)
             self._events.post(OverrideChanged(kind=kind, id=id, override=value))
-        await self._tell()
+        await self._tell(change)
 
     def _keys_of(self, kind: str, id: str) -> list[Key]:
         """Return the stacks that an override key can mean: `a:b` is the id `a:b`, or pack a's `b`."""
@@ -501,7 +499,7 @@ class ExtensionManager:
             self._secrets.set(id, value)
             self._events.post(SecretChanged(id=id))
             await self._regate(change, [id])
-        await self._tell()
+        await self._tell(change)
 
     async def refresh_secrets(self) -> list[str]:
         """Ask the host's source and read `.env` again; return the ids whose value changed."""
@@ -515,7 +513,7 @@ class ExtensionManager:
             for id in changed:
                 self._events.post(SecretChanged(id=id))
             await self._regate(change, ids)
-        await self._tell()
+        await self._tell(change)
         return changed
 
     async def _regate(self, change: Change, ids: Iterable[str]) -> None:
@@ -544,7 +542,7 @@ class ExtensionManager:
                 return {seat}
 
             await self._settler.attempt(change, [seat.key], alter, lambda: self._pull(seat))
-        await self._tell()
+        await self._tell(change)
         return seat.place()
 
     async def remove(self, entry: Entry) -> bool:
@@ -574,7 +572,7 @@ class ExtensionManager:
                 if not isinstance(seat.owner, LoadedPack):
                     await self._maker.dismiss(seat.owner.scope)
             self._take_raised()
-        await self._tell()
+        await self._tell(change)
         return len(gone)
 
     # -- the end -----------------------------------------------------------------------------------------------
@@ -587,10 +585,10 @@ class ExtensionManager:
             return []
         self._closed = True
         await self._claims.idle()
-        with self._claims.change():
-            self._settler.withdraw()
+        with self._claims.change() as change:
+            leaving = self._settler.withdraw()
             for member in self._members():
-                await self._settler.retire([seat for seat in member.seats if seat.warm])
+                await self._settler.retire({seat: leaving[seat] for seat in member.seats if seat.warm})
                 if isinstance(member, LoadedPack):
                     self._forget(member)
                     await self._let_go(member)
@@ -598,7 +596,7 @@ class ExtensionManager:
                     self._settler.raised += await self._maker.dismiss(member.scope)
             self._hub.close()
             self._settler.raised += await self._hub.release_all(self)
-        await self._tell()
+        await self._tell(change)
         return self._take_raised()
 
     def _members(self) -> list[Member]:
@@ -667,7 +665,7 @@ class ExtensionManager:
         with self._claims.change() as change:
             await self._maker.declare(member, add)
             new = await self._exchange(change, member, kind, add, {*drop, *ids})
-        await self._tell()
+        await self._tell(change)
         return [seat.place() for seat in new]
 
     async def _exchange(
@@ -718,13 +716,17 @@ class ExtensionManager:
         self._events.post(PackSkipped(key=key, pack=pack, reason=reason))
         return PackOutcome("skipped", key, pack, reason)
 
-    def _failed(self, key: str, pack: str | None, version: str | None, error: Exception) -> PackOutcome:
+    def _failed(self, key: str, source: Source | None, error: Exception) -> PackOutcome:
+        pack = source.pack if source else None
+        version = source.version if source else None
         if not isinstance(error, PackLoadError):
             wrapped = PackLoadError(key, self.masker.mask(str(error)))
             wrapped.__cause__ = self.masker.cleanse(error)
             error = wrapped
         self._logger.warning("%s", error)
-        self._events.post(PackFailed(key=key, pack=pack, version=version, error=error, reason=str(error)))
+        self._events.post(
+            PackFailed(key=key, pack=pack, version=version, error=error, reason=str(error), source=source)
+        )
         return PackOutcome("failed", key, pack, str(error), error)
 
     def _take_raised(self) -> list[Exception]:
@@ -735,8 +737,8 @@ class ExtensionManager:
         if self._closed:
             raise ManagerClosedError
 
-    async def _tell(self) -> None:
-        await self._events.deliver(nested=self._claims.is_nested())
+    async def _tell(self, change: Change) -> None:
+        await self._events.deliver(change)
 
 
 @attrs.frozen

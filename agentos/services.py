@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from agentos._calls import settled
+from agentos._calls import FOREIGN, let_cancellation_pass, settled
 from agentos._claims import Claims
 from agentos.errors import ServiceError
 from agentos.secrets.masking import Masker, MaskingLogger
@@ -55,6 +55,7 @@ class ServiceHub:
         tags: Iterable[str],
     ) -> Any:
         """Return the instance for *owner*; whoever comes while it is made or disposed waits."""
+        _require_open(owner, id)
         if (service := self._services.get(id)) is None:
             with self._claims.change() as change:
                 if await self._claims.acquire(change, [("service", id)]):
@@ -63,7 +64,11 @@ class ServiceHub:
                     if self._closed:
                         raise ServiceError(id, "can't be made: the manager was shut down")
                     instance = await settled(factory())
-                    service = self._services[id] = _Service(id, instance, dispose, frozenset(tags), [])
+                    service = _Service(id, instance, dispose, frozenset(tags), [])
+                    if getattr(owner, "closed", False):  # it went away while this was made
+                        await self._dispose(service)
+                        _require_open(owner, id)
+                    self._services[id] = service
         if owner not in service.owners:
             service.owners.append(owner)
         return service.instance
@@ -93,12 +98,18 @@ class ServiceHub:
             return []
         try:
             await settled(service.dispose(service.instance))
-        except Exception as error:
+        except FOREIGN as error:  # foreign code: the service is gone whatever its dispose does
+            let_cancellation_pass(error)
             self._logger.exception("dispose of the service %r raised", service.id)
             failure = ServiceError(service.id, f"raised while it was disposed: {self._masker.describe(error)}")
             failure.__cause__ = self._masker.cleanse(error)
             return [failure]
         return []
+
+
+def _require_open(owner: object, id: str) -> None:
+    if getattr(owner, "closed", False):
+        raise ServiceError(id, "can't be had: the pack that asks is not loaded any more")
 
 
 class Services:

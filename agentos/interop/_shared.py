@@ -215,21 +215,15 @@ def calls_of(asked: Iterable[Asked], tools: ToolList) -> list[ToolCall]:
 
 
 def _arguments(given: Any, restorer: Restorer | None) -> Any:
-    if isinstance(given, str):
-        if not given.strip():
-            return None
-        if restorer is None or "null" not in given or len(given) > ARGUMENTS_LIMIT:
-            return given
-        try:
-            return _restored(json.loads(given), restorer)
-        except (ValueError, RecursionError):
-            return given  # the host says what is wrong with it
-    return given if restorer is None else _restored(given, restorer)
-
-
-def _restored(given: Any, restorer: Restorer) -> Any:
-    restored = restorer(given)
-    return restored if isinstance(restored, Mapping) else json.dumps(restored)
+    if isinstance(given, str) and not given.strip():
+        return None
+    if restorer is None or (isinstance(given, str) and ("null" not in given or len(given) > ARGUMENTS_LIMIT)):
+        return given
+    try:
+        restored = restorer(json.loads(given) if isinstance(given, str) else given)
+    except (ValueError, RecursionError):
+        return given  # the host says what is wrong with it
+    return restored if isinstance(restored, Mapping) else given
 
 
 async def results_of(

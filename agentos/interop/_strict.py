@@ -83,11 +83,20 @@ class _Rewriting:
         if reference != "#":
             if reference.count("/") != 2 or not reference.startswith(("#/$defs/", "#/definitions/")):  # noqa: PLR2004
                 raise NotStrictError(f"the reference {reference} leads to no definition at the root")
-            if resolved(schema, self._root) is None:
-                raise NotStrictError(f"the reference {reference} leads nowhere")
+            if not self._ends(schema, ()):
+                raise NotStrictError(f"the reference {reference} leads nowhere, or back to itself")
             self._wanted.setdefault(reference)
         notes = {key: schema[key] for key in _NOTES if key in schema}
         return {**notes, "anyOf": [{"$ref": reference}]} if notes else {"$ref": reference}
+
+    def _ends(self, schema: Any, followed: tuple[str, ...]) -> bool:
+        """Tell whether every way from *schema*, by references and unions, leads to something that says a type."""
+        if not isinstance(schema, dict):
+            return False
+        if isinstance(reference := schema.get("$ref"), str):
+            return reference not in followed and self._ends(pointed(reference, self._root), (*followed, reference))
+        branches = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+        return all(self._ends(branch, followed) for branch in branches)
 
     def _union(self, schema: dict[str, Any]) -> dict[str, Any]:
         keyword = "anyOf" if "anyOf" in schema else "oneOf"
@@ -267,25 +276,28 @@ class Restorer:
             self._root = to_plain_json(self._given)
         return self._restored(arguments, "#", self._root)
 
-    def _restored(self, value: Any, place: str, schema: Any) -> Any:
+    def _restored(self, value: Any, place: str, schema: Any, followed: tuple[str, ...] = ()) -> Any:
+        """Restore *value*; *followed* are the references that led from it back to it."""
         assert self._root is not None  # noqa: S101 - set by the only way in
-        seen = 0
-        while isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and seen < DEPTH_LIMIT:
-            place, schema, seen = schema["$ref"], pointed(schema["$ref"], self._root), seen + 1
+        while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
+            place = schema["$ref"]
+            if place in followed:
+                return value
+            schema, followed = pointed(place, self._root), (*followed, place)
         if not isinstance(schema, dict):
             return value
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
-                return self._first_that_fits(value, f"{place}/{keyword}", schema[keyword])
+                return self._first_that_fits(value, f"{place}/{keyword}", schema[keyword], followed)
         if isinstance(value, dict):
             return dict(self._members(value, place, schema))
         if isinstance(value, list):
             return [self._restored(item, f"{place}/items", schema.get("items")) for item in value]
         return value
 
-    def _first_that_fits(self, value: Any, place: str, branches: list[Any]) -> Any:
+    def _first_that_fits(self, value: Any, place: str, branches: list[Any], followed: tuple[str, ...]) -> Any:
         for index, branch in enumerate(branches):
-            restored = self._restored(value, f"{place}/{index}", branch)
+            restored = self._restored(value, f"{place}/{index}", branch, followed)
             if self._fits(restored, f"{place}/{index}"):
                 return restored
         return value

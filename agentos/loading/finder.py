@@ -81,15 +81,19 @@ class Finder:
 
 
 def _announced(announced: Announced, *, fresh: bool) -> Found:
-    loaded = load_name(announced.module, fresh=fresh)
+    loaded = attrs.evolve(load_name(announced.module, fresh=fresh), origin=announced.distribution)
     target: Any = loaded.module
-    for part in filter(None, announced.attribute.split(".")):
-        target = getattr(target, part)
-    loaded = attrs.evolve(loaded, origin=announced.distribution)
+    try:
+        for part in filter(None, announced.attribute.split(".")):
+            target = getattr(target, part)
+    except AttributeError:
+        loaded.revert()
+        raise
     if isinstance(target, ModuleType):
         return _exported(announced.name, target, loaded)
     if callable(target) or isinstance(target, ExtensionPack):
         return Found(target, loaded.origin, loaded.discard, loaded.revert)
+    loaded.revert()
     raise PackLoadError(
         announced.name,
         f"the entry point {announced.value!r} names a {type(target).__name__}; "

@@ -4,8 +4,6 @@ A kind is a word of the vocabulary, known to the whole process like a codec. The
 never compares a kind's name. A kind that nobody declared takes any payload.
 """
 
-import functools
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -51,24 +49,13 @@ def declare_kind(kind: Kind) -> Kind:
 
 def kind_of(name: str) -> Kind:
     """Return the contract of the kind called *name*; one without conditions if nobody declared it."""
-    kind = _declared.get(name)
-    if kind is None:
-        _meet_our_own()
-        kind = _declared.get(name, _undeclared)
-    return kind
-
-
-@functools.cache
-def _meet_our_own() -> None:
-    """Import the kinds that come with agentos, when the first kind is asked for: they declare themselves."""
-    importlib.import_module("agentos.kinds")
+    return _declared.get(name, _undeclared)
 
 
 def as_descriptors(offered: object) -> Sequence[Descriptor[Any]]:
     """Return *offered* as descriptors: itself, or what a declared kind makes of it."""
     if isinstance(offered, Descriptor):
         return (offered,)
-    _meet_our_own()
     for kind in _declared.values():
         if descriptors := kind.adapt(offered):
             return descriptors

@@ -70,9 +70,11 @@ class SecretSources:
         self._catalog = catalog
         self.masker = masker
         self._vault: Vault | None = None
+        self._is_async = False
         self._given: dict[str, str] = {}
         if callable(host):
             self._vault = host
+            self._is_async = inspect.iscoroutinefunction(_unwrapped(host))
         elif host is not None:
             self._given = {id: _text(id, value) for id, value in host.items() if value is not None}
         self._dotenv_path = None if dotenv is None else Path(dotenv)
@@ -93,7 +95,7 @@ class SecretSources:
     @property
     def fetches_later(self) -> bool:
         """Tell whether the host's source has to be awaited."""
-        return self._vault is not None and inspect.iscoroutinefunction(_unwrapped(self._vault))
+        return self._is_async
 
     def read_dotenv(self) -> None:
         """Read the `.env` file again. Nothing of it enters the process environment."""
@@ -161,22 +163,23 @@ class SecretSources:
         if self._vault is None:
             return self._given.get(id)
         if id not in self._fetched and not self.fetches_later:
-            self._fetched[id] = self._ask_now(id)
+            self._ask_now(id)
         return self._fetched.get(id)
 
-    def _ask_now(self, id: str) -> str | None:
-        """Ask a callable that answers at once; one that hands out an awaitable is asked again by `fetch`."""
+    def _ask_now(self, id: str) -> None:
+        """Ask a callable that answers at once; one that hands out an awaitable turns out to be async."""
         assert self._vault is not None  # noqa: S101 - told by the caller
         try:
             value = self._vault(id)
         except Exception as error:  # noqa: BLE001 - as in _ask
             self._complain(id, self.masker.describe(error))
-            return None
+            value = None
         if inspect.isawaitable(value):
+            self._is_async = True
             if inspect.iscoroutine(value):
                 value.close()
-            return None
-        return None if value is None else _text(id, value)
+        else:
+            self._fetched[id] = None if value is None else _text(id, value)
 
 
 def _unwrapped(function: Any) -> Any:
@@ -208,13 +211,13 @@ class SecretScope:
         self._sources = sources
         self._declared: set[str] | None = None
         self._asked: dict[str, None] = {}
-        self._closed = False
+        self.closed = False
         for value in self.own.values():
             sources.masker.learn(value)
 
     def read(self, id: str) -> str | None:
         """Return the value of now, or None if it is missing."""
-        if self._closed:
+        if self.closed:
             raise SecretNotDeclaredError(self.pack, id, "the pack is not loaded any more")
         if self._declared is None:
             self._asked[id] = None
@@ -245,4 +248,4 @@ class SecretScope:
 
     def close(self) -> None:
         """Let nothing be read any more."""
-        self._closed = True
+        self.closed = True
