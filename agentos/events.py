@@ -155,7 +155,9 @@ class SecretChanged(Event):
 
 
 def _is_of(origin: Change | None, change: Change | None) -> bool:
-    return origin is change if origin is None else origin.descends_from(change)
+    if origin is None or change is None:
+        return origin is change
+    return origin.descends_from(change)
 
 
 class _Telling:

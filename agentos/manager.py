@@ -497,6 +497,7 @@ class ExtensionManager:
         self._require_open()
         with self._claims.change() as change:
             self._secrets.set(id, value)
+            self._secrets.has_changed(id)
             self._events.post(SecretChanged(id=id))
             await self._regate(change, [id])
         await self._tell(change)
@@ -505,11 +506,10 @@ class ExtensionManager:
         """Ask the host's source and read `.env` again; return the ids whose value changed."""
         self._require_open()
         ids = list(self._gated_by)
-        before = {id: self._secrets.find(id, {}) for id in ids}
         with self._claims.change() as change:
             self._secrets.read_dotenv()
             await self._secrets.fetch(ids, again=True)
-            changed = [id for id in ids if _value(self._secrets.find(id, {})) != _value(before[id])]
+            changed = [id for id in ids if self._secrets.has_changed(id)]
             for id in changed:
                 self._events.post(SecretChanged(id=id))
             await self._regate(change, ids)
@@ -701,6 +701,7 @@ class ExtensionManager:
         self._settler.push(seat)
         for need in seat.offer.descriptor.required_secrets:
             self._gated_by.setdefault(need.id, {})[seat] = None
+            self._secrets.has_changed(need.id)
 
     def _pull(self, seat: Seat) -> None:
         if seat not in self._settler.seats(seat.key):
@@ -773,10 +774,6 @@ def _pack_disabled(offer: Offer) -> str | None:
 
 def _qualified(seat: Seat) -> str:
     return f"{seat.offer.source.pack}:{seat.key[1]}"
-
-
-def _value(found: tuple[str, str] | None) -> str | None:
-    return found[0] if found else None
 
 
 def _name_of_factory(factory: Any) -> str:

@@ -1,22 +1,27 @@
 """Packs that installed distributions announce under the group `agentos.packs`."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import attrs
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 GROUP = "agentos.packs"
 
 
 @attrs.frozen
 class Announced:
-    """An entry point and the distribution that announces it."""
+    """An entry point, and the distribution that announces it."""
 
     name: str
     value: str
-    distribution: str
+    _distribution: Any = attrs.field(eq=False, repr=False)
+
+    @property
+    def distribution(self) -> str:
+        """Name the distribution with its version. Its metadata is read now: of most nobody asks."""
+        if self._distribution is None:
+            return "an unknown distribution"
+        metadata = self._distribution.metadata
+        return f"{metadata['Name']} {metadata['Version']}"
 
     @property
     def module(self) -> str:
@@ -53,12 +58,9 @@ def _scan() -> dict[str, list[Announced]]:
 
     found: dict[str, list[Announced]] = {}
     for point in entry_points(group=GROUP):
-        announced = Announced(point.name, point.value, _distribution_of(point))
         others = found.setdefault(point.name, [])
-        if announced not in others:  # the same distribution can be on the path twice
+        announced = Announced(point.name, point.value, point.dist)
+        # The same distribution can be on the path twice.
+        if all(other != announced or other.distribution != announced.distribution for other in others):
             others.append(announced)
     return found
-
-
-def _distribution_of(point: "EntryPoint") -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"

@@ -6,15 +6,16 @@ from types import MappingProxyType
 from typing import Any
 
 _NAME_LIMIT = 200
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 def frozen_mapping(value: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Copy *value* into a mapping that can't be written to."""
     if value is None:
-        return MappingProxyType({})
+        return _EMPTY
     if not isinstance(value, Mapping):
         raise TypeError(f"expected a mapping, got {type(value).__name__}")
-    return MappingProxyType(dict(value))
+    return MappingProxyType(dict(value)) if value else _EMPTY
 
 
 def fault_of_name(value: object) -> str | None:

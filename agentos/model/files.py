@@ -81,12 +81,30 @@ def _parse_toml(text: str) -> Any:
 
 def _parse_yaml(text: str) -> Any:
     from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    yaml = YAML(typ="safe", pure=True)
     try:
-        return YAML(typ="safe", pure=True).load(text)
-    except YAMLError as error:
-        raise ValueError(_one_line(error)) from None
+        if any(getattr(event, "value", None) == "<<" and not event.style for event in yaml.parse(text)):
+            raise ValueError("merge keys (<<) are not taken: they can multiply without end; write the keys out")
+        return yaml.load(text)
+    except MarkedYAMLError as error:
+        raise ValueError(_what_and_where(error)) from None
+    except (YAMLError, KeyError, IndexError, AttributeError, TypeError, OverflowError) as error:
+        raise ValueError(f"a value does not fit its tag ({type(error).__name__})") from None
+    except ValueError as error:
+        if "merge keys" in str(error):
+            raise
+        raise ValueError("a value does not fit its tag") from None
+
+
+def _what_and_where(error: Any) -> str:
+    """Say what is wrong with a YAML text and where, without quoting it: what stands there may be a secret."""
+    mark = error.problem_mark or error.context_mark
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+    if twice := re.match(r'found duplicate key "([^"]*)"', str(error.problem)):
+        return f"{place}the key {twice[1]!r} stands twice in one mapping"
+    return place + re.sub(r"'[^']*'|\"[^\"]*\"", "...", str(error.problem or "not YAML"))
 
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
@@ -100,6 +118,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
 def plain(data: Any, origin: str) -> Any:
     """Copy *data* into dicts and lists, bounded, so that the schema can be applied to any mapping."""
     budget = [NODE_LIMIT]
+    problems: list[Problem] = []
 
     def copy(value: Any, path: tuple[str | int, ...]) -> Any:
         budget[0] -= 1
@@ -107,16 +126,23 @@ def plain(data: Any, origin: str) -> Any:
             limits = f"more than {NODE_LIMIT} values or {DEPTH_LIMIT} levels"
             raise ManifestError(origin, [Problem(show_path(path[:4]), f"too large: {limits}")])
         if isinstance(value, Mapping):
-            for key in value:
-                if not isinstance(key, str):
-                    message = f"expected a string as key, got {type(key).__name__}; put {key!r} in quotes"
-                    raise ManifestError(origin, [Problem(show_path(path), message)])
-            return {key: copy(item, (*path, key)) for key, item in value.items()}
+            problems.extend(_bad_keys(value, path))
+            return {key: copy(item, (*path, str(key))) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [copy(item, (*path, index)) for index, item in enumerate(value)]
         return value
 
-    return copy(data, ())
+    copied = copy(data, ())
+    if problems:
+        raise ManifestError(origin, problems)
+    return copied
+
+
+def _bad_keys(value: Mapping[Any, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
+    for key in value:
+        if not isinstance(key, str):
+            message = f"expected a string as key, got {type(key).__name__}; put {key!r} in quotes"
+            yield Problem(show_path(path), message)
 
 
 def show_path(path: Iterable[str | int]) -> str:
@@ -134,8 +160,12 @@ def show_path(path: Iterable[str | int]) -> str:
 
 def check(data: Any, schema: str) -> list[Problem]:
     """List every mistake in *data* against one of the package's schemas, in the order of their paths."""
-    errors = sorted(_validator(schema).iter_errors(data), key=lambda error: [str(part) for part in error.absolute_path])
+    errors = sorted(_validator(schema).iter_errors(data), key=lambda error: _sortable(error.absolute_path))
     return [problem for error in errors for problem in _problems(error)]
+
+
+def _sortable(path: Iterable[str | int]) -> list[str]:
+    return [f"{part:09d}" if isinstance(part, int) else part for part in path]
 
 
 @functools.cache
@@ -177,6 +207,8 @@ def _problems(error: Any) -> Iterator[Problem]:
     elif rule == "required":
         missing = [name for name in wanted if name not in got]
         yield Problem(place, f"expected the key {missing[0]!r}")
+    elif rule == "oneOf" and not isinstance(got, dict):
+        return  # what it is not is told by its type
     elif rule == "oneOf" and all("required" in branch for branch in wanted):
         names = [name for branch in wanted for name in branch["required"]]
         has = [name for name in names if name in got]

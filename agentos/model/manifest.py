@@ -104,7 +104,11 @@ def _entry(item: Any, index: int) -> PackEntry:
     if isinstance(item, ExtensionPack):
         return PackEntry(factory=item)
     if isinstance(item, Mapping):
-        return ExtensionManifest.from_dict({"packs": [item]}).packs[0]
+        try:
+            return ExtensionManifest.from_dict({"packs": [item]}).packs[0]
+        except ManifestError as error:
+            here = [Problem(one.path.replace("packs[0]", f"packs[{index}]", 1), one.message) for one in error.problems]
+        raise ManifestError("manifest", here)
     raise ManifestError("manifest", [Problem(f"packs[{index}]", f"expected a PackEntry, got {type(item).__name__}")])
 
 
@@ -133,7 +137,7 @@ class ExtensionManifest:
 
 def _structure(data: Any, origin: str, base: Path | None) -> ExtensionManifest:
     data = plain(data, origin)
-    if problems := check(data, "manifest"):
+    if problems := [*check(data, "manifest"), *_bad_versions(data)]:
         raise ManifestError(origin, problems)
     entries, problems = [], []
     for index, raw in enumerate(data.get("packs", ())):
@@ -146,6 +150,15 @@ def _structure(data: Any, origin: str, base: Path | None) -> ExtensionManifest:
     if problems:
         raise ManifestError(origin, problems)
     return ExtensionManifest(packs=entries, overrides=_structure_overrides(data.get("overrides", {}), origin))
+
+
+def _bad_versions(data: Any) -> Iterable[Problem]:
+    """Find what a JSON Schema can't say of versions, in whatever of *data* has the right shape."""
+    packs = data.get("packs") if isinstance(data, dict) else None
+    for index, raw in enumerate(packs if isinstance(packs, list) else ()):
+        version = raw.get("version") if isinstance(raw, dict) else None
+        if isinstance(version, str) and (fault := fault_of_specifier(version)):
+            yield Problem(f"packs[{index}].version", fault)
 
 
 def _structure_overrides(data: Mapping[str, Any], origin: str) -> Overrides:

@@ -1,5 +1,6 @@
 """The catalog: which secrets are known, and in which environment variables they are found."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,21 +54,17 @@ class SecretCatalog:
     @classmethod
     def from_dict(cls, data: Any, origin: str = "catalog") -> "SecretCatalog":
         """Take `{"secrets": [...]}` as in the file, a list of entries, or a mapping of ids to entries or variables."""
-        data = plain({"secrets": _as_list(data)}, origin)
+        data = plain(_in_shape(data), origin)
         if problems := check(data, "secrets"):
             raise ManifestError(origin, problems)
-        entries = data["secrets"]
-        return cls.of(
-            (structure(raw, SecretDefinition, origin, ("secrets", i)) for i, raw in enumerate(entries)),
-            origin,
-        )
+        return cls.of(_structured(data, origin), origin)
 
     @classmethod
     def shipped(cls) -> "SecretCatalog":
         """Return the catalog that comes with agentos."""
         # Not checked against its schema here: a test does, and every start would pay for it.
-        entries = read_file(shipped_file())["secrets"]
-        return cls({raw["id"]: structure(raw, SecretDefinition, FILE_NAME) for raw in entries})
+        found = _structured(json.loads(shipped_text()), FILE_NAME)
+        return cls({definition.id: definition for definition in found})
 
     def get(self, id: str) -> SecretDefinition | None:
         """Return the definition of *id*, if it is known."""
@@ -92,13 +89,14 @@ class SecretCatalog:
         return len(self.definitions)
 
 
-def shipped_file() -> Path:
-    """Return where the shipped catalog is: inside the wheel, or at the top of a checkout."""
+def shipped_text() -> str:
+    """Return the shipped catalog's text: from inside the wheel, or from the top of a checkout."""
     from importlib import resources
 
-    package = Path(str(resources.files("agentos")))
-    inside = package / FILE_NAME
-    return inside if inside.exists() else package.parent / FILE_NAME
+    inside = resources.files("agentos").joinpath(FILE_NAME)
+    if inside.is_file():
+        return inside.read_text("utf-8")
+    return Path(__file__).parents[2].joinpath(FILE_NAME).read_text("utf-8")
 
 
 def as_catalog(value: "SecretCatalog | Mapping[str, Any] | str | Path | None") -> SecretCatalog:
@@ -112,14 +110,24 @@ def as_catalog(value: "SecretCatalog | Mapping[str, Any] | str | Path | None") -
     return SecretCatalog.from_dict(value)
 
 
-def _as_list(data: Any) -> Any:
+def _in_shape(data: Any) -> Any:
+    """Bring a list, or a mapping of ids, into the shape of the file; what is wrong in it the schema says."""
     if not isinstance(data, Mapping):
+        return {"secrets": data}
+    if "secrets" in data or "$schema" in data:
         return data
-    if isinstance(data.get("secrets"), list | tuple):
-        if extra := [key for key in data if key not in ("$schema", "secrets")]:
-            raise ManifestError("catalog", [Problem(key, "unknown key. Known keys: $schema, secrets") for key in extra])
-        return data["secrets"]
-    return [{"id": id, **({"envVar": entry} if isinstance(entry, str) else dict(entry))} for id, entry in data.items()]
+    return {"secrets": [_entry(id, entry) for id, entry in data.items()]}
+
+
+def _entry(id: Any, entry: Any) -> Any:
+    if isinstance(entry, str):
+        return {"id": id, "envVar": entry}
+    return {"id": id, **entry} if isinstance(entry, Mapping) else entry
+
+
+def _structured(data: Mapping[str, Any], origin: str) -> Iterator[SecretDefinition]:
+    for index, raw in enumerate(data["secrets"]):
+        yield structure(raw, SecretDefinition, origin, ("secrets", index))
 
 
 def _repeated(definitions: Iterable[SecretDefinition]) -> Iterator[Problem]:

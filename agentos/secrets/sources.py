@@ -81,6 +81,7 @@ class SecretSources:
         self._dotenv: Mapping[str, str | None] = {}
         self._fetched: dict[str, str | None] = {}
         self._runtime: dict[str, str] = {}
+        self._last_seen: dict[str, str | None] = {}
         self.read_dotenv()
         for value in self._given.values():
             masker.learn(value)
@@ -140,6 +141,14 @@ class SecretSources:
     def is_unfetched(self, id: str) -> bool:
         """Tell whether the host's awaited source was not asked for *id* yet."""
         return self.fetches_later and id not in self._fetched
+
+    def has_changed(self, id: str) -> bool:
+        """Tell whether the value that everybody sees is another one than when this was last asked."""
+        found = self.find(id, {})
+        value = found[0] if found else None
+        before = self._last_seen.get(id)
+        self._last_seen[id] = value
+        return value != before
 
     def find(self, id: str, own: Mapping[str, str]) -> tuple[str, str] | None:
         """Return the first real value of *id* and where it was found."""

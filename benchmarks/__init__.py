@@ -1,0 +1,8 @@
+"""Measurements of agentos beside a floor or a peer, in the same run: `python -m benchmarks`.
+
+__main__.py   chooses, runs and shows
+_measure.py   the method: turns, CPU time, medians
+_packs.py     what is loaded: packs of any number
+_children.py  what is measured in a process of its own
+core.py       loading, reading, changing, memory, import
+"""
