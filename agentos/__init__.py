@@ -11,8 +11,9 @@ manager.py    ExtensionManager: the only writer of stacks
 tools/        tools: authoring, schemas, validation, execution, results
 kinds/        what is special about each kind
 orchestrator.py  the one door for calls
-host.py       AgentOS: the facade
 interop/      other SDKs: schemas out, calls in
+chat.py       a turn with a model
+host.py       AgentOS: the facade
 """
 
 import importlib
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from agentos.tools.calls import Batch, ToolCall, ToolError, ToolResult
     from agentos.tools.context import ToolContext
     from agentos.tools.executor import ToolExecutor
+    from agentos.tools.lint import Finding, lint_pack
     from agentos.tools.listing import ToolInfo
     from agentos.tools.service import ToolsService
     from agentos.tools.tool import PUBLIC, Tool, Toolset, tool
@@ -70,6 +72,7 @@ _HOMES = {
     "Entry": "agentos.stacks.entry",
     "EntryState": "agentos.stacks.entry",
     "Event": "agentos.events",
+    "Finding": "agentos.tools.lint",
     "Explanation": "agentos.stacks.entry",
     "ExtensionManager": "agentos.manager",
     "ExtensionManifest": "agentos.model.manifest",
@@ -114,6 +117,7 @@ _HOMES = {
     "Toolset": "agentos.tools.tool",
     "UnknownPackError": "agentos.errors",
     "declare_kind": "agentos.model.kind",
+    "lint_pack": "agentos.tools.lint",
     "tool": "agentos.tools.tool",
 }
 """Where each public name lives. It is imported when it is first asked for: a program pays for what it uses."""
@@ -133,6 +137,7 @@ __all__ = [
     "ExtensionManager",
     "ExtensionManifest",
     "ExtensionPack",
+    "Finding",
     "HookError",
     "Kind",
     "LifecycleContext",
@@ -172,6 +177,7 @@ __all__ = [
     "UnknownPackError",
     "__version__",
     "declare_kind",
+    "lint_pack",
     "tool",
 ]
 

@@ -1,9 +1,9 @@
 """AgentOS: the one object that a host needs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agentos.manager import ExtensionManager
 from agentos.model.manifest import ExtensionManifest
@@ -13,6 +13,9 @@ from agentos.orchestrator import ToolOrchestrator
 from agentos.secrets.catalog import SecretCatalog
 from agentos.secrets.sources import Vault
 from agentos.tools.service import ToolsService
+
+if TYPE_CHECKING:
+    from agentos.chat import Turn
 
 
 class AgentOS:
@@ -42,6 +45,16 @@ class AgentOS:
     def tools_service(self, owner: str = "builtin") -> ToolsService:
         """Return what running code registers tools with, as *owner*: `builtin`, a pack's name, or `mcp/<server>`."""
         return ToolsService(self.extensions.port(owner))
+
+    async def run_turn(self, client: Any, messages: Sequence[Any], *, model: str, **request: Any) -> "Turn":
+        """Ask *client*'s *model*, run the calls it makes, and go on until it answers: see `agentos.chat.run_turn`.
+
+        *client* is any OpenAI-compatible one, sync or async. Further keywords: principal, session, max_steps, strict,
+        transcript, and what the client's `create` takes.
+        """
+        from agentos.chat import run_turn
+
+        return await run_turn(self, client, messages, model=model, **request)
 
     async def initialize(self, *, strict: bool = False) -> LoadReport:
         """Load the manifest and report each entry. Calling it again loads only what is not loaded yet."""
