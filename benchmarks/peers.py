@@ -36,6 +36,8 @@ class Way:
     read: Callable[[Any], Any] = _same
     """Return the tool's value from what a call returned."""
     is_async: bool = True
+    is_whole: bool = True
+    """Whether it is how the library runs a call, rather than parts of it put together by hand."""
 
     @property
     def title(self) -> str:
@@ -97,12 +99,18 @@ def _run_context() -> Any:
     return RunContext(deps=None, model=TestModel(), usage=RunUsage())
 
 
-async def _pydantic_manager(function: Function) -> Call:
+async def _pydantic_agent(function: Function) -> Call:
+    from pydantic_ai import Agent
+
+    return await _pydantic_manager(function, hooks=Agent().root_capability)
+
+
+async def _pydantic_manager(function: Function, hooks: Any = None) -> Call:
     from pydantic_ai.messages import ToolCallPart
     from pydantic_ai.tool_manager import ToolManager
     from pydantic_ai.toolsets import FunctionToolset
 
-    manager = await ToolManager(FunctionToolset([function])).for_run_step(_run_context())
+    manager = await ToolManager(FunctionToolset([function]), root_capability=hooks).for_run_step(_run_context())
     name = function.__name__
 
     async def call(text: str) -> Any:
@@ -205,6 +213,24 @@ async def _semantic_kernel(function: Function) -> Call:
     return call
 
 
+async def _semantic_kernel_model(function: Function) -> Call:
+    from semantic_kernel.contents import ChatHistory, FunctionCallContent
+
+    kernel = _semantic_kernel_register([function])
+    name = f"peer-{function.__name__}"
+
+    async def call(text: str) -> Any:
+        history = ChatHistory()
+        await kernel.invoke_function_call(FunctionCallContent(id="1", name=name, arguments=text), history)
+        return history
+
+    return call
+
+
+def _last_message(history: Any) -> Any:
+    return int(history.messages[-1].items[0].result)
+
+
 def _semantic_kernel_register(functions: Sequence[Function]) -> Any:
     from semantic_kernel import Kernel
     from semantic_kernel.functions import kernel_function
@@ -217,7 +243,8 @@ def _semantic_kernel_register(functions: Sequence[Function]) -> Any:
 async def _semantic_kernel_listed(kernel: Any) -> list[Any]:
     from semantic_kernel.connectors.ai.function_calling_utils import kernel_function_metadata_to_function_call_format
 
-    return [kernel_function_metadata_to_function_call_format(one) for one in kernel.get_full_list_of_function_metadata()]
+    functions = kernel.get_full_list_of_function_metadata()
+    return [kernel_function_metadata_to_function_call_format(one) for one in functions]
 
 
 # -- agno --------------------------------------------------------------------------------------------------------
@@ -288,6 +315,10 @@ async def _fastmcp(function: Function) -> Call:
     return call
 
 
+def _structured(result: Any) -> Any:
+    return result.structured_content["result"]
+
+
 async def _fastmcp_server(function: Function) -> Call:
     server = _fastmcp_register([function])
     name = function.__name__
@@ -314,15 +345,17 @@ async def _fastmcp_listed(server: Any) -> list[Any]:
 # -- all of them -------------------------------------------------------------------------------------------------
 
 WAYS = [
-    Way("fastmcp", "tool.run", _fastmcp, lambda result: result.structured_content["result"]),
-    Way("smolagents", "validate_tool_arguments, tool() (sync)", _smolagents, is_async=False),
-    Way("pydantic-ai-slim", "toolset.call_tool, no hooks", _pydantic_toolset),
-    Way("pydantic-ai-slim", "ToolManager.handle_call", _pydantic_manager),
+    Way("pydantic-ai-slim", "args_validator, then call_tool", _pydantic_toolset, is_whole=False),
+    Way("pydantic-ai-slim", "ToolManager.handle_call, no hooks", _pydantic_manager),
+    Way("pydantic-ai-slim", "ToolManager.handle_call of an Agent", _pydantic_agent),
     Way("openai-agents", "FunctionTool.on_invoke_tool", _openai_agents),
+    Way("fastmcp", "tool.run", _fastmcp, _structured),
+    Way("fastmcp", "server.call_tool", _fastmcp_server, _structured),
     Way("semantic-kernel", "kernel.invoke", _semantic_kernel, attrgetter("value")),
+    Way("semantic-kernel", "kernel.invoke_function_call", _semantic_kernel_model, _last_message),
+    Way("smolagents", "validate_tool_arguments, tool(), sync", _smolagents, is_async=False),
     Way("agno", "FunctionCall.aexecute", _agno, attrgetter("result")),
     Way("langchain-core", "StructuredTool.ainvoke", _langchain),
-    Way("fastmcp", "server.call_tool", _fastmcp_server, lambda result: result.structured_content["result"]),
 ]
 
 SHELVES = [
@@ -336,18 +369,6 @@ SHELVES = [
 ]
 
 
-def imports(effort: Effort) -> Iterator[Row]:
-    """Measure what importing each costs, in processes of their own."""
-    here = {one.distribution: one for one in present(SHELVES)}
-    modules = {titled(name): _IMPORTS[name] for name in here}
-    took = take_turns(
-        {title: _importing(statement) for title, statement in {"ours": _OURS, **modules}.items()}, effort.rounds
-    )
-    for title in modules:
-        yield Row(what=f'"{_OURS}"', ours=took["ours"], beside=f'{title}: "{modules[title]}"', theirs=took[title])
-
-
-_OURS = "from agentos import AgentOS, tool; from agentos.interop import openai"
 _IMPORTS = {
     "agno": "from agno.tools.function import Function",
     "fastmcp": "from fastmcp import FastMCP",
@@ -357,11 +378,22 @@ _IMPORTS = {
     "semantic-kernel": "from semantic_kernel import Kernel",
     "smolagents": "from smolagents import tool",
 }
+_OURS = "from agentos import AgentOS, tool; from agentos.interop import openai"
+
+
+def imports(effort: Effort) -> Iterator[Row]:
+    """Measure what importing each costs, in processes of their own."""
+    statements = {one.distribution: _IMPORTS[one.distribution] for one in present(SHELVES)}
+    probes = {name: _importing(statement) for name, statement in {"ours": _OURS, **statements}.items()}
+    took = take_turns(probes, effort.rounds)
+    for name, statement in statements.items():
+        beside = f"{titled(name)}: {statement}"
+        yield Row(what="import AgentOS, tool and interop.openai", ours=took["ours"], beside=beside, theirs=took[name])
 
 
 def _importing(statement: str) -> Probe:
-    began = "import time; began = time.process_time()"
-    return functools.partial(answer_of_child, "-c", f"{began}; {statement}; print(time.process_time() - began)")
+    code = f"import time; began = time.process_time(); {statement}; print(time.process_time() - began)"
+    return functools.partial(answer_of_child, "-c", code)
 
 
-MEASUREMENTS = [Measurement("peer-imports", "import of each peer", imports, default=False)]
+MEASUREMENTS = [Measurement("peer_imports", "importing each peer", imports, default=False)]

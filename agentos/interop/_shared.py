@@ -75,6 +75,8 @@ def provider_list(host: Host, principal: Principal | None, shape: Hashable, buil
     kept = _kept_lists(orchestrator)
     found = kept.get((shape, id(infos)))
     if found is None or found[0] is not infos:
+        if len(kept) >= LISTS_KEPT:
+            kept.clear()
         found = (infos, build(infos, WireNames.of(info.name for info in infos)))
         kept[shape, id(infos)] = found
     return found[1].copy()
@@ -85,7 +87,7 @@ def _kept_lists(orchestrator: ToolOrchestrator) -> dict[tuple[Hashable, int], tu
     if kept is None:
         kept = _kept[orchestrator] = _Kept()
     version = orchestrator.executor.registry.version
-    if kept.version != version or len(kept.lists) >= LISTS_KEPT:
+    if kept.version != version:
         kept.version, kept.lists = version, {}
     return kept.lists
 

@@ -1,0 +1,157 @@
+"""Filling in the defaults that a schema says, wherever it says them."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+Filler = Callable[[Any], None]
+
+
+def filler_of(schema: Any) -> Filler | None:
+    """Return what fills the defaults of *schema* into an instance of it, or None if it has none."""
+    return _Fillers(schema).of(schema)
+
+
+class _Fillers:
+    """Makes the fillers of one schema; each definition is looked at once, however many refer to it."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._by_reference: dict[str, Filler | None] = {}
+        self._under_way: set[tuple[str, int]] = set()
+
+    def of(self, schema: Any) -> Filler | None:
+        if not isinstance(schema, dict):
+            return None
+        parts = [self._of_reference(schema.get("$ref")), self._of_object(schema), self._of_list(schema)]
+        parts += [self.of(inner) for inner in _list(schema.get("allOf"))]
+        parts.append(self._of_union([*_list(schema.get("anyOf")), *_list(schema.get("oneOf"))]))
+        return _in_turn([part for part in parts if part is not None])
+
+    def _of_reference(self, reference: Any) -> Filler | None:
+        if not isinstance(reference, str):
+            return None
+        if reference not in self._by_reference:
+            self._by_reference[reference] = None
+            self._by_reference[reference] = self.of(pointed(self._root, reference))
+        elif self._by_reference[reference] is None:
+            # Recursive, or without defaults: known only when all is made, so it is looked up when it is used.
+            return lambda value: self._later(reference, value)
+        return self._by_reference[reference]
+
+    def _later(self, reference: str, value: Any) -> None:
+        filler, here = self._by_reference[reference], (reference, id(value))
+        if filler is None or type(value) not in (dict, list) or here in self._under_way:
+            return  # a reference that leads back to itself without going into the value has nothing to fill
+        self._under_way.add(here)
+        try:
+            filler(value)
+        finally:
+            self._under_way.discard(here)
+
+    def _of_object(self, schema: dict[str, Any]) -> Filler | None:
+        here: list[tuple[str, Any]] = []
+        inside: list[tuple[str, Filler]] = []
+        properties = schema.get("properties")
+        for name, inner in properties.items() if isinstance(properties, dict) else ():
+            if isinstance(inner, dict) and "default" in inner:
+                here.append((name, inner["default"]))
+            if (filler := self.of(inner)) is not None:
+                inside.append((name, filler))
+        others = self.of(schema.get("additionalProperties"))
+        if not here and not inside and others is None:
+            return None
+        return _fill_object(here, inside, others, frozenset(properties or ()))
+
+    def _of_list(self, schema: dict[str, Any]) -> Filler | None:
+        first = [self.of(inner) for inner in _list(schema.get("prefixItems"))]
+        rest = self.of(schema.get("items"))
+        if rest is None and not any(first):
+            return None
+        return _fill_list(first, rest)
+
+    def _of_union(self, options: list[Any]) -> Filler | None:
+        """Return the filler of a union with one option that has defaults, such as `Options | None`."""
+        fillers = [filler for filler in map(self.of, options) if filler is not None]
+        return fillers[0] if len(fillers) == 1 else None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _in_turn(parts: list[Filler]) -> Filler | None:
+    if len(parts) < 2:  # noqa: PLR2004 - one or none
+        return parts[0] if parts else None
+
+    def fill(value: Any) -> None:
+        for part in parts:
+            part(value)
+
+    return fill
+
+
+def _fill_object(
+    here: list[tuple[str, Any]], inside: list[tuple[str, Filler]], others: Filler | None, known: frozenset[str]
+) -> Filler:
+    def fill(value: Any) -> None:
+        if type(value) is not dict:
+            return
+        for name, default in here:
+            if name not in value:
+                value[name] = copy.deepcopy(default) if type(default) in (dict, list) else default
+        for name, filler in inside:
+            if name in value:
+                filler(value[name])
+        if others is not None:
+            for name in value.keys() - known:
+                others(value[name])
+
+    return fill
+
+
+def _fill_list(first: list[Filler | None], rest: Filler | None) -> Filler:
+    def fill(value: Any) -> None:
+        if type(value) is not list:
+            return
+        for filler, item in zip(first, value, strict=False):
+            if filler is not None:
+                filler(item)
+        if rest is not None:
+            for item in value[len(first) :]:
+                rest(item)
+
+    return fill
+
+
+def pointed(root: Any, reference: str) -> Any:
+    """Return what a local reference points to, by pointer or anchor; anything else is the validator's business."""
+    if not reference.startswith("#"):
+        return None
+    pointer = unquote(reference[1:])
+    if pointer and not pointer.startswith("/"):
+        return _anchored(root, pointer)
+    node = root
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, list) and key.isdigit() and int(key) < len(node):
+            node = node[int(key)]
+        elif isinstance(node, dict) and key in node:
+            node = node[key]
+        else:
+            return None
+    return node
+
+
+def _anchored(root: Any, name: str) -> Any:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if node.get("$anchor") == name:
+                return node
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
+    return None
