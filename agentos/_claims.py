@@ -18,12 +18,14 @@ _current: ContextVar["Change | None"] = ContextVar("agentos_change", default=Non
 class Change:
     """One change under way, and the one whose hook started it."""
 
-    __slots__ = ("held", "open", "parent")
+    __slots__ = ("held", "open", "parent", "raised")
 
     def __init__(self, parent: "Change | None") -> None:
         self.parent = parent
         self.held: set[Hashable] = set()
         self.open = True
+        self.raised: list[Exception] = []
+        """What hooks raised on the way that could not stop the change."""
 
     def descends_from(self, other: "Change | None") -> bool:
         """Tell whether this is *other*, or was started in a hook of it or of a descendant."""
@@ -45,6 +47,12 @@ def current_change() -> Change | None:
     """Return the change in whose hook this runs, if it is still under way."""
     change = _current.get()
     return None if change is None else next(change.lineage(), None)
+
+
+def current_raised() -> list[Exception]:
+    """Return where the change that is under way here collects what could not stop it."""
+    change = current_change()
+    return [] if change is None else change.raised
 
 
 class _Waiter(NamedTuple):

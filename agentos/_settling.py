@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from agentos._calls import FOREIGN, call_with, let_cancellation_pass, to_the_end
-from agentos._claims import Change, Claims
+from agentos._claims import Change, Claims, current_raised
 from agentos.errors import HookError
 from agentos.events import (
     DescriptorActivated,
@@ -137,8 +137,6 @@ class Settler:
         self._drain_timeout = drain_timeout
         self._stacks: dict[Key, _Stack] = {}
         self._activations = 0
-        self.raised: list[Exception] = []
-        """What deactivations raised since somebody last took the list."""
 
     # -- facts about stacks ------------------------------------------------------------------------------------
 
@@ -363,7 +361,7 @@ class Settler:
                 )
             except HookError as raised:
                 error = raised
-                self.raised.append(raised)
+                current_raised().append(raised)
                 self._logger.warning("%s", raised)
         seat.warm = False
         stack = self._stacks[seat.key]

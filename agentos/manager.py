@@ -1,15 +1,17 @@
 """ExtensionManager: loads packs, keeps stacks, and is the only one who changes either."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import attrs
 
+from agentos._board import Board, Watcher
+from agentos._books import Books
 from agentos._calls import to_the_end
-from agentos._claims import Change, Claims
+from agentos._claims import Change, Claims, current_raised
 from agentos._making import LoadedPack, Member, PackMaker
 from agentos._settling import Key, Seat, Settler, failure, missing_secrets
 from agentos.errors import (
@@ -19,7 +21,6 @@ from agentos.errors import (
     ManagerClosedError,
     NotPermittedError,
     PackLoadError,
-    UnknownPackError,
 )
 from agentos.events import (
     EventBus,
@@ -46,7 +47,7 @@ from agentos.secrets.sources import SecretSources, Vault
 from agentos.services import ServiceHub, Services
 from agentos.stacks.decide import Facts, Offer
 from agentos.stacks.entry import Entry, Explanation
-from agentos.stacks.registry import Registry, Stack
+from agentos.stacks.registry import Registry
 
 _DISABLED = "its pack is disabled; enable it to bring it back"
 
@@ -80,25 +81,21 @@ class ExtensionManager:
         self._events = EventBus(self._logger)
         self._hub = ServiceHub(self._claims, self.masker, self._logger)
         self._maker = PackMaker(self._secrets, self._hub, self.masker, lambda member: _Port(self, member))
-        self._registries: dict[str, Registry] = {}
+        self._board = Board(self, self._secrets)
         self._settler = Settler(
             claims=self._claims,
             events=self._events,
             masker=self.masker,
             logger=self._logger,
             facts=lambda: self._facts,
-            publish=self._publish,
-            switched=self._note_switch,
+            publish=self._board.publish,
+            switched=self._board.note_switch,
             hook_timeout=hook_timeout,
             drain_timeout=drain_timeout,
         )
         self._sequences = itertools.count(1)
-        self._packs: dict[str, LoadedPack] = {}
-        self._by_name: dict[str, LoadedPack] = {}
-        self._by_factory: dict[int, list[LoadedPack]] = {}
-        self._gated_by: dict[str, dict[Seat, None]] = {}
+        self._books = Books()
         self._guests: dict[str, Member] = {}
-        self._watchers: list[Callable[[Collection[Key]], None]] = []
         self._closed = False
         self.services: Services = self._hub.handle(self, "host")
 
@@ -119,17 +116,15 @@ class ExtensionManager:
 
     def registry(self, kind: str) -> Registry:
         """Return the registry of *kind*; any string is a kind."""
-        if kind not in self._registries:
-            self._registries[kind] = Registry(kind, self)
-        return self._registries[kind]
+        return self._board.registry(kind)
 
     def kinds(self) -> list[str]:
         """Return the kinds that have a stack, in the order in which they first had one."""
-        return [kind for kind, registry in self._registries.items() if len(registry)]
+        return self._board.kinds()
 
     def packs(self) -> list[PackRecord]:
         """Return the loaded packs, in the order of their loading."""
-        return [loaded.record() for loaded in self._packs.values()]
+        return [loaded.record() for loaded in self._books]
 
     def explain(self, kind: str, id: str) -> Explanation:
         """Say of every entry on a stack what it is and why, strongest first."""
@@ -172,7 +167,7 @@ class ExtensionManager:
 
     async def _take_back(self, outcomes: Iterable[PackOutcome]) -> None:
         for outcome in reversed(list(outcomes)):
-            if outcome.status == "loaded" and outcome.key in self._packs:
+            if outcome.status == "loaded" and outcome.key in self._books:
                 await self.unload(outcome.key)
 
     async def load(self, entry: PackEntry | Mapping[str, Any]) -> PackOutcome:
@@ -197,13 +192,12 @@ class ExtensionManager:
         self, change: Change, pack: ExtensionPack, options: Mapping[str, Any], priority: int | None
     ) -> PackOutcome:
         refused = await self._claims.acquire(change, [("pack", pack.name)])
-        if refused or pack.name in self._packs:
-            known = self._packs.get(pack.name)
-            if refused or (known is not None and known.pack is pack):
-                return self._skipped(pack.name, "already_loaded", pack.name)
+        known = self._books.get(pack.name)
+        if refused or (known is not None and known.pack is pack):
+            return self._skipped(pack.name, "already_loaded", pack.name)
         try:
-            if pack.name in self._packs:
-                raise self._taken(pack.name, pack.name, "host")
+            if known is not None:
+                raise self._books.taken(pack.name, pack.name, "host")
             made = await self._maker.adopt(pack, options, priority)
             return await self._install(change, made)
         except (PackLoadError, AgentOSError) as error:
@@ -221,24 +215,19 @@ class ExtensionManager:
         if not entry.enabled:
             return self._skipped(hint, "disabled")
         claim = ("pack", entry.key) if entry.key else ("factory", id(entry.factory))
-        if await self._claims.acquire(change, [claim]) or self._is_loaded(entry):
+        if await self._claims.acquire(change, [claim]) or self._books.has(entry):
             return self._skipped(hint, "already_loaded")
         made: LoadedPack | None = None
         try:
             made = await self._maker.make(entry)
-            if await self._claims.acquire(change, [("pack", made.key)]) or made.key in self._packs:
+            if await self._claims.acquire(change, [("pack", made.key)]) or made.key in self._books:
                 await self._withdraw(made)
-                if entry.key is None and self._packs.get(made.key, made).entry != entry:
-                    raise self._taken(made.key, made.pack.name, made.source.origin)
+                if entry.key is None and (self._books.get(made.key) or made).entry != entry:
+                    raise self._books.taken(made.key, made.pack.name, made.source.origin)
                 return self._skipped(made.key, "already_loaded", made.pack.name)
             return await self._install(change, made)
         except AgentOSError as error:
             return self._failed(made.key if made else hint, made.source if made else None, error)
-
-    def _is_loaded(self, entry: PackEntry) -> bool:
-        if entry.key is not None:
-            return entry.key in self._packs
-        return any(loaded.entry == entry for loaded in self._by_factory.get(id(entry.factory), ()))
 
     async def _install(self, change: Change, made: LoadedPack, old: LoadedPack | None = None) -> PackOutcome:
         """Activate a pack that is ready, in place of *old* if given: whole or not at all."""
@@ -250,12 +239,7 @@ class ExtensionManager:
         except BaseException:
             await to_the_end(self._withdraw(made))
             raise
-        self._packs[made.key] = made
-        if old is not None:
-            self._forget(old)
-        self._by_name[made.pack.name] = made
-        if made.entry is not None and made.entry.factory is not None:
-            self._by_factory.setdefault(id(made.entry.factory), []).append(made)
+        self._books.enter(made, old)
         self._events.post(PackLoaded(key=made.key, pack=made.pack.name, version=made.pack.version, source=made.source))
         return PackOutcome("loaded", made.key, made.pack.name)
 
@@ -263,18 +247,9 @@ class ExtensionManager:
         name = made.pack.name
         if await self._claims.acquire(change, [("name", name)]):
             raise PackLoadError(made.key, f"a pack named {name!r} is being loaded further up")
-        taken = self._by_name.get(name)
+        taken = self._books.named(name)
         if taken is not None and taken is not old:
-            raise self._taken(made.key, name, made.source.origin)
-
-    def _taken(self, key: str, name: str, origin: str) -> PackLoadError:
-        other = next(one for one in self._packs.values() if name in (one.pack.name, one.key))
-        return PackLoadError(
-            key,
-            f"the name {name!r} is taken: one pack of that name comes from {origin}, "
-            f"the loaded one from {other.source.origin} (key {other.key!r}); unload that one first",
-            origin=origin,
-        )
+            raise self._books.taken(made.key, name, made.source.origin)
 
     async def _bring_in(self, change: Change, made: LoadedPack, old: LoadedPack | None) -> None:
         """Run the pack's own hook, then put its descriptors on their stacks; undo both if either fails."""
@@ -312,7 +287,7 @@ class ExtensionManager:
         try:
             await self._run_pack_hook("on_deactivate", loaded)
         except HookError as error:
-            self._settler.raised.append(error)
+            current_raised().append(error)
             self._logger.warning("%s", error)
             return error
         return None
@@ -329,7 +304,7 @@ class ExtensionManager:
     async def unload(self, key: str) -> list[Exception]:
         """Take a pack off, after what it shadowed is active again. Returns what its hooks raised."""
         self._require_open()
-        self._find(key)
+        self._books.find(key)
         with self._claims.change() as change:
             loaded = await self._hold(change, key)
             raised = await to_the_end(self._unload(change, loaded))
@@ -342,27 +317,15 @@ class ExtensionManager:
                 self._pull(seat)
 
         await self._settler.carry_out(change, [seat.key for seat in loaded.seats], alter)
-        self._forget(loaded)
+        self._books.strike(loaded)
         await self._let_go(loaded)
-        return self._take_raised()
-
-    def _forget(self, loaded: LoadedPack) -> None:
-        """Take a pack out of the books."""
-        if self._packs.get(loaded.key) is loaded:
-            del self._packs[loaded.key]
-        self._by_name.pop(loaded.pack.name, None)
-        if loaded.entry is not None:
-            alike = self._by_factory.get(id(loaded.entry.factory), [])
-            if loaded in alike:
-                alike.remove(loaded)
-            if not alike:
-                self._by_factory.pop(id(loaded.entry.factory), None)
+        return change.raised
 
     async def _let_go(self, loaded: LoadedPack) -> None:
         """Run the last hook of a pack whose descriptors are out of force, and forget it."""
         loaded.closed = True
         error = await self._retire_pack(loaded) if loaded.disabled is None else None
-        self._settler.raised += await self._maker.dismiss(loaded.scope)
+        current_raised().extend(await self._maker.dismiss(loaded.scope))
         loaded.found.discard()
         pack = loaded.pack
         self._events.post(
@@ -372,7 +335,7 @@ class ExtensionManager:
     async def reload(self, key: str) -> PackOutcome:
         """Make a pack anew from its source and put it in the old one's place. If that fails, the old one runs on."""
         self._require_open()
-        self._find(key)
+        self._books.find(key)
         with self._claims.change() as change:
             old = await self._hold(change, key)
             if old.entry is None or isinstance(old.entry.factory, ExtensionPack):
@@ -394,13 +357,12 @@ class ExtensionManager:
         except AgentOSError as error:
             return self._failed(old.key, old.source, error)
         await to_the_end(self._let_go(old))
-        self._take_raised()
         return outcome
 
     async def disable(self, key: str) -> PackRecord:
         """Take all of a pack's descriptors out of force; it stays loaded. Overrides can't bring them back."""
         self._require_open()
-        self._find(key)
+        self._books.find(key)
         with self._claims.change() as change:
             loaded = await self._hold(change, key)
             if loaded.disabled is None:
@@ -411,7 +373,6 @@ class ExtensionManager:
     async def _disable(self, change: Change, loaded: LoadedPack) -> None:
         await self._switch_pack(change, loaded, _DISABLED)
         await self._retire_pack(loaded)
-        self._take_raised()
 
     async def _switch_pack(self, change: Change, loaded: LoadedPack, disabled: str | None) -> None:
         def alter() -> None:
@@ -423,7 +384,7 @@ class ExtensionManager:
     async def enable(self, key: str) -> PackRecord:
         """Bring a disabled pack back, whole or not at all; what had failed in an enabled one is tried again."""
         self._require_open()
-        self._find(key)
+        self._books.find(key)
         with self._claims.change() as change:
             loaded = await self._hold(change, key)
             if loaded.disabled is None:
@@ -451,20 +412,12 @@ class ExtensionManager:
             await to_the_end(self._retire_pack(loaded))
             raise
 
-    def _find(self, key: str) -> LoadedPack:
-        """Return the pack of that key, or of that name."""
-        if key in self._packs:
-            return self._packs[key]
-        if key in self._by_name:
-            return self._by_name[key]
-        raise UnknownPackError(key, list(self._packs))
-
     async def _hold(self, change: Change, key: str) -> LoadedPack:
         """Claim a loaded pack for a change of it."""
-        loaded = self._find(key)
+        loaded = self._books.find(key)
         if await self._claims.acquire(change, [("pack", loaded.key), ("name", loaded.pack.name)]):
             raise PackLoadError(loaded.key, "is being changed further up; a hook can't change its own pack")
-        return self._find(key)
+        return self._books.find(key)
 
     # -- overrides and secrets ---------------------------------------------------------------------------------
 
@@ -473,12 +426,11 @@ class ExtensionManager:
         self._require_open()
         kind = GROUPS.get(kind, kind)
         value = None if override is None else as_override(override, kind, id)
-        concerned = [seat for seat in self._on_stacks(kind, id) if id in (seat.key[1], _qualified(seat))]
 
         def alter() -> None:
             self._layers = attrs.evolve(self._layers, runtime=self._layers.runtime.with_one(kind, id, value))
             self._facts = self._gather_facts()
-            self._settler.touch(seat for seat in concerned if seat in self._settler.seats(seat.key))
+            self._settler.touch(seat for seat in self._on_stacks(kind, id) if id in (seat.key[1], _qualified(seat)))
 
         with self._claims.change() as change:
             await self._settler.carry_out(change, self._keys_of(kind, id), alter)
@@ -505,7 +457,7 @@ class ExtensionManager:
     async def refresh_secrets(self) -> list[str]:
         """Ask the host's source and read `.env` again; return the ids whose value changed."""
         self._require_open()
-        ids = list(self._gated_by)
+        ids = self._board.secrets()
         with self._claims.change() as change:
             self._secrets.read_dotenv()
             await self._secrets.fetch(ids, again=True)
@@ -517,7 +469,7 @@ class ExtensionManager:
         return changed
 
     async def _regate(self, change: Change, ids: Iterable[str]) -> None:
-        seats = list(dict.fromkeys(seat for id in ids for seat in self._gated_by.get(id, ())))
+        seats = self._board.gated_by(ids)
 
         def alter() -> None:
             self._settler.touch(seat for seat in seats if seat in self._settler.seats(seat.key))
@@ -568,10 +520,9 @@ class ExtensionManager:
 
         with self._claims.change() as change:
             await self._settler.carry_out(change, [seat.key for seat in seats], alter)
-            for seat in gone:
-                if not isinstance(seat.owner, LoadedPack):
-                    await self._maker.dismiss(seat.owner.scope)
-            self._take_raised()
+            for owner in {seat.owner for seat in gone}:
+                if not owner.seats and not isinstance(owner, LoadedPack) and owner not in self._guests.values():
+                    await self._maker.dismiss(owner.scope)
         await self._tell(change)
         return len(gone)
 
@@ -590,19 +541,19 @@ class ExtensionManager:
             for member in self._members():
                 await self._settler.retire({seat: leaving[seat] for seat in member.seats if seat.warm})
                 if isinstance(member, LoadedPack):
-                    self._forget(member)
+                    self._books.strike(member)
                     await self._let_go(member)
                 else:
-                    self._settler.raised += await self._maker.dismiss(member.scope)
+                    change.raised += await self._maker.dismiss(member.scope)
             self._hub.close()
-            self._settler.raised += await self._hub.release_all(self)
+            change.raised += await self._hub.release_all(self)
         await self._tell(change)
-        return self._take_raised()
+        return change.raised
 
     def _members(self) -> list[Member]:
         """Return everybody who brought something, the newest first."""
         seats = [seat for key in self._settler.all_keys() for seat in self._settler.seats(key)]
-        members: dict[Any, None] = dict.fromkeys([*self._packs.values(), *(seat.owner for seat in seats)])
+        members: dict[Any, None] = dict.fromkeys([*self._books, *(seat.owner for seat in seats)])
         return sorted(members, key=lambda member: member.sequence or member.seats[0].offer.sequence, reverse=True)
 
     # -- small parts -------------------------------------------------------------------------------------------
@@ -619,21 +570,9 @@ class ExtensionManager:
     def _hint(self, id: str) -> str:
         return self._secrets.catalog.hint(id)
 
-    def _publish(self, key: Key, stack: Stack | None) -> None:
-        stacks = self.registry(key[0])._stacks  # noqa: SLF001 - the manager is the only writer
-        self.registry(key[0]).version += 1
-        if stack is None:
-            stacks.pop(key[1], None)
-        else:
-            stacks[key[1]] = stack
-
-    def watch(self, watcher: Callable[[Collection[Key]], None]) -> None:
+    def watch(self, watcher: Watcher) -> None:
         """Call *watcher* with the stacks of every switch, at the moment of the switch. For the layers above."""
-        self._watchers.append(watcher)
-
-    def _note_switch(self, keys: Collection[Key]) -> None:
-        for watcher in self._watchers:
-            watcher(keys)
+        self._board.watch(watcher)
 
     @property
     def events(self) -> EventBus:
@@ -642,8 +581,8 @@ class ExtensionManager:
 
     def port(self, owner: str) -> Port:
         """Return the door to the stacks for code that registers things as *owner*: a loaded pack, or a guest."""
-        if owner in self._by_name:
-            return _Port(self, self._by_name[owner])
+        if (loaded := self._books.named(owner)) is not None:
+            return _Port(self, loaded)
         if owner not in self._guests:
             if fault := fault_of_owner(owner):
                 raise DescriptorError(f"owner: {fault}")
@@ -698,20 +637,10 @@ class ExtensionManager:
             member.seats.append(seat)
 
     def _push(self, seat: Seat) -> None:
-        self._settler.push(seat)
-        for need in seat.offer.descriptor.required_secrets:
-            self._gated_by.setdefault(need.id, {})[seat] = None
-            self._secrets.has_changed(need.id)
+        self._board.push(self._settler, seat)
 
     def _pull(self, seat: Seat) -> None:
-        if seat not in self._settler.seats(seat.key):
-            return
-        self._settler.pull(seat)
-        for need in seat.offer.descriptor.required_secrets:
-            waiting = self._gated_by.get(need.id, {})
-            waiting.pop(seat, None)
-            if not waiting:
-                self._gated_by.pop(need.id, None)
+        self._board.pull(self._settler, seat)
 
     def _skipped(self, key: str, reason: str, pack: str | None = None) -> PackOutcome:
         self._events.post(PackSkipped(key=key, pack=pack, reason=reason))
@@ -729,10 +658,6 @@ class ExtensionManager:
             PackFailed(key=key, pack=pack, version=version, error=error, reason=str(error), source=source)
         )
         return PackOutcome("failed", key, pack, str(error), error)
-
-    def _take_raised(self) -> list[Exception]:
-        raised, self._settler.raised = self._settler.raised, []
-        return raised
 
     def _require_open(self) -> None:
         if self._closed:

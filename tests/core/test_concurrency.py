@@ -210,7 +210,7 @@ def test_claims_never_deadlock_and_never_overlap(plans):
                 return
             with claims.change() as change:
                 refused = await claims.acquire(change, levels[0])
-                mine = [key for key in set(levels[0]) - refused]
+                mine = list(set(levels[0]) - refused)
                 for key in mine:
                     assert key not in holders
                     holders[key] = change

@@ -17,6 +17,7 @@ from agentos.tools.lint import Finding, lint_pack, lint_tool
 from agentos.tools.names import wire_name
 
 CLEAN = "Return the weather of a city for the next days."
+STRING = {"type": "string"}
 CITY = {"type": "string", "description": "Name of the city, such as Oslo"}
 
 
@@ -177,8 +178,16 @@ def test_a_missing_effect_or_access_is_an_error(part, rule):
     assert [(one.severity, one.rule) for one in lint_tool(SimpleNamespace(**parts), "p:t")] == [("error", rule)]
 
 
-def test_an_effect_that_is_none_is_an_error():
-    assert [(one.severity, one.rule) for one in lint_tool(Duck(effect="reads"), "p:t")] == [("error", "effect")]
+@pytest.mark.parametrize(
+    ("effect", "expected"),
+    [
+        ("reads", "the effect 'reads' is none"),
+        (5, "the effect '(no text)' is none"),
+        (None, "no effect is said"),
+    ],
+)
+def test_an_effect_that_is_none_is_an_error(effect, expected):
+    assert [(one.severity, one.message) for one in lint_tool(Duck(effect=effect), "p:t")] == [("error", expected)]
 
 
 def test_an_empty_access_is_an_error():
@@ -229,6 +238,8 @@ def test_two_descriptors_with_one_id_are_an_error():
         ("Gets the weather.", ["warning"]),
         ("get_weather tool", ["warning"]),
         ("The oracle.", ["warning"]),
+        ("Ask an oracle.", ["warning"]),
+        ("Ask an oracle..", []),
         ("Atmospheric conditions per city", ["info"]),
         ("Return the weather of a city.", []),
         ("Sucht das Wetter einer Stadt für die nächsten Tage und nennt Wind, Regen und Temperatur", []),
@@ -257,7 +268,7 @@ def test_a_description_says_what_a_parameter_means(schema, expected):
 
 
 def test_a_parameter_may_be_described_by_what_it_refers_to():
-    schema = closed(place={"$ref": "#/$defs/Place"}) | {"$defs": {"Place": {"type": "string", "description": "A town"}}}
+    schema = closed(place={"$ref": "#/$defs/a~1~0b"}) | {"$defs": {"a/~b": {"type": "string", "description": "A town"}}}
 
     assert remarks("parameter-description", input_schema=schema) == []
 
@@ -321,6 +332,18 @@ def test_findings_themselves_have_no_hidden_characters():
 
     assert found
     assert all(str(finding).isprintable() for finding in found)
+
+
+def test_a_place_shows_hidden_characters_escaped():
+    (finding,) = remarks("parameter-description", input_schema=closed(**{"ci\u200bty": STRING}))
+
+    assert finding.place == r"p:t(ci\u200bty)"
+
+
+def test_a_long_name_is_clipped():
+    (finding,) = remarks("wire-name", name="w" * 150)
+
+    assert finding.message.startswith(f"the name '{'w' * 60}...' is refused by OpenAI")
 
 
 def test_descriptions_that_are_nearly_the_same_are_a_warning_that_names_the_other():
@@ -417,7 +440,7 @@ class Level(enum.IntEnum):
         {"enum": [1, 2], "description": "How loud it is"},
         {"enum": [1, 2], "description": "How loud, 1 to 2"},
         {"enum": [1, 2, 9], "description": "1 = low, 2 = high"},
-        {"type": "integer", "minimum": 0, "maximum": 5},
+        {"type": "integer", "minimum": 0, "maximum": 19},
         {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 5, "description": "from 1 to 5"},
         {"oneOf": [{"const": 1}, {"const": 2}]},
         {"type": "array", "items": {"enum": [1, 2]}, "description": "Which to show"},
@@ -443,7 +466,7 @@ def test_numbers_that_are_codes_without_a_meaning_are_a_warning(schema):
         {"type": "array", "items": {"enum": [0, 1]}, "description": "0 off, 1 on"},
         {"oneOf": [{"const": 1, "title": "low"}, {"const": 2, "title": "high"}]},
         {"type": "integer", "minimum": 0, "maximum": 5, "description": "0 = calm ... 5 = storm"},
-        {"type": "integer", "minimum": 0, "maximum": 500},
+        {"type": "integer", "minimum": 0, "maximum": 20},
         {"type": "integer", "minimum": 0},
         {"enum": ["1", "2"]},
         {"enum": [True, False]},
@@ -454,6 +477,13 @@ def test_numbers_that_are_codes_without_a_meaning_are_a_warning(schema):
 )
 def test_numbers_with_a_meaning_are_no_finding(schema):
     assert severities("number-codes", input_schema=closed(alert_level=schema)) == []
+
+
+@pytest.mark.parametrize(("last", "shown"), [(6, "1, 2, 3, 4, 5, 6"), (7, "1, 2, 3, 4, 5, 6, ...")])
+def test_many_codes_are_cut(last, shown):
+    (finding,) = remarks("number-codes", input_schema=closed(alert_level={"enum": list(range(1, last + 1))}))
+
+    assert finding.message == f"the numbers {shown} are codes without a meaning"
 
 
 def test_a_small_range_counts_as_codes_only_under_a_name_that_says_so():
@@ -480,6 +510,7 @@ def test_an_int_enum_may_be_explained_by_its_parameter():
     ("schema", "provider", "obstacle"),
     [
         ({"type": "object", "additionalProperties": False}, "OpenAI", "a top that is no object with properties"),
+        (closed(city=CITY) | {"anyOf": [{}]}, "OpenAI", "a top that is no object with properties"),
         (closed(city=CITY | {"allOf": [{"type": "string"}]}), "OpenAI", "allOf at city"),
         (closed(city=CITY | {"not": {"const": "x"}}), "OpenAI", "not at city"),
         (closed(city={"description": "Whatever it is"}), "OpenAI", "no type at city"),
@@ -495,10 +526,11 @@ def test_what_a_strict_mode_can_not_take_is_an_info(schema, provider, obstacle):
     assert [(one.severity, one.message.partition(": ")[2]) for one in found] == [("info", obstacle)]
 
 
-def test_many_obstacles_to_a_strict_mode_are_cut():
-    schema = closed(**{name: CITY | {"minLength": 1} for name in "abcdef"})
+@pytest.mark.parametrize(("names", "end"), [("abcd", "minLength at d"), ("abcde", "minLength at d, ...")])
+def test_many_obstacles_to_a_strict_mode_are_cut(names, end):
+    schema = closed(**{name: CITY | {"minLength": 1} for name in names})
 
-    assert all(finding.message.endswith("at d, ...") for finding in remarks("strict", input_schema=schema))
+    assert all(finding.message.endswith(end) for finding in remarks("strict", input_schema=schema))
 
 
 def test_recursion_through_two_definitions_is_found():
