@@ -47,6 +47,7 @@ format: $(VENV)/.dev  ## Format the code and fix what can be fixed
 
 types: $(VENV)/.dev  ## Check types
 	$(BIN)/mypy
+	$(BIN)/mypy $(wildcard packs/*/agentos_pack_*)
 
 check: lint types coverage  ## What CI runs: lint, types, tests with branch coverage
 

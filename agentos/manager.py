@@ -1,7 +1,7 @@
 """ExtensionManager: loads packs, keeps stacks, and is the only one who changes either."""
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,13 +13,12 @@ from agentos._books import Books
 from agentos._calls import to_the_end
 from agentos._claims import Change, Claims, current_raised
 from agentos._making import LoadedPack, Member, PackMaker
+from agentos._registrar import Registrar
 from agentos._settling import Key, Seat, Settler, failure, missing_secrets
 from agentos.errors import (
     AgentOSError,
-    DescriptorError,
     HookError,
     ManagerClosedError,
-    NotPermittedError,
     PackLoadError,
 )
 from agentos.events import (
@@ -32,10 +31,8 @@ from agentos.events import (
     PackUnloaded,
     SecretChanged,
 )
-from agentos.model._checks import fault_of_owner
 from agentos.model.context import Port
 from agentos.model.descriptor import Descriptor
-from agentos.model.kind import as_descriptors, kind_of
 from agentos.model.manifest import ExtensionManifest, PackEntry, as_manifest, as_override, as_overrides
 from agentos.model.overrides import GROUPS, Override, OverrideLayers, Overrides
 from agentos.model.pack import ExtensionPack
@@ -80,7 +77,7 @@ class ExtensionManager:
         self._claims = Claims()
         self._events = EventBus(self._logger)
         self._hub = ServiceHub(self._claims, self.masker, self._logger)
-        self._maker = PackMaker(self._secrets, self._hub, self.masker, lambda member: _Port(self, member))
+        self._maker = PackMaker(self._secrets, self._hub, self.masker, self._port_of)
         self._board = Board(self, self._secrets)
         self._settler = Settler(
             claims=self._claims,
@@ -95,7 +92,15 @@ class ExtensionManager:
         )
         self._sequences = itertools.count(1)
         self._books = Books()
-        self._guests: dict[str, Member] = {}
+        self._registrar = Registrar(
+            claims=self._claims,
+            settler=self._settler,
+            board=self._board,
+            maker=self._maker,
+            events=self._events,
+            sequences=self._sequences,
+            require_open=self._require_open,
+        )
         self._closed = False
         self.services: Services = self._hub.handle(self, "host")
 
@@ -295,7 +300,7 @@ class ExtensionManager:
     async def _withdraw(self, made: LoadedPack) -> None:
         """Forget a pack that did not get in, with whatever its hooks had registered by then."""
         made.closed = True
-        await self._remove([seat for seat in made.seats if seat in self._settler.seats(seat.key)])
+        await self._registrar.remove([seat for seat in made.seats if seat in self._settler.seats(seat.key)])
         made.found.revert()
         await self._maker.dismiss(made.scope)
 
@@ -476,55 +481,30 @@ class ExtensionManager:
 
         await self._settler.carry_out(change, [seat.key for seat in seats], alter)
 
-    # -- single descriptors: what a registry asks for ----------------------------------------------------------
+    # -- single descriptors: what registries and running code ask for -------------------------------------------
 
     async def register(self, descriptor: Descriptor[Any], *, source: Source | None = None) -> Entry:
         """Push a descriptor by hand; raise HookError and leave nothing if its activation fails."""
         self._require_open()
-        (descriptor,) = as_descriptors(descriptor)
-        kind_of(descriptor.kind).check(descriptor)
-        with self._claims.change() as change:
-            member = self._maker.host_member(source)
-            await self._maker.declare(member, [descriptor])
-            seat = Seat(descriptor, member, next(self._sequences))
-            member.seats.append(seat)
-
-            def alter() -> Collection[Seat]:
-                self._push(seat)
-                return {seat}
-
-            await self._settler.attempt(change, [seat.key], alter, lambda: self._pull(seat))
-        await self._tell(change)
-        return seat.place()
+        return await self._registrar.register(descriptor, source)
 
     async def remove(self, entry: Entry) -> bool:
         """Take one entry off its stack; False if it is not there any more."""
-        return await self._remove([entry._seat]) > 0  # noqa: SLF001 - the seat is the manager's own
+        self._require_open()
+        return await self._registrar.remove([entry._seat]) > 0  # noqa: SLF001 - the seat is the house's own
 
     async def clear(self, kind: str) -> None:
         """Take everything of *kind* off its stacks, activating nothing."""
-        await self._remove(
-            [seat for key in self._settler.all_keys() if key[0] == kind for seat in self._settler.seats(key)]
-        )
-
-    async def _remove(self, seats: Collection[Seat]) -> int:
         self._require_open()
-        gone: list[Seat] = []
+        keys = [key for key in self._settler.all_keys() if key[0] == kind]
+        await self._registrar.remove([seat for key in keys for seat in self._settler.seats(key)])
 
-        def alter() -> None:
-            for seat in seats:
-                if seat in self._settler.seats(seat.key):
-                    self._pull(seat)
-                    seat.owner.seats.remove(seat)
-                    gone.append(seat)
+    def _port_of(self, member: Member) -> Port:
+        return self._registrar.port(member)
 
-        with self._claims.change() as change:
-            await self._settler.carry_out(change, [seat.key for seat in seats], alter)
-            for owner in {seat.owner for seat in gone}:
-                if not owner.seats and not isinstance(owner, LoadedPack) and owner not in self._guests.values():
-                    await self._maker.dismiss(owner.scope)
-        await self._tell(change)
-        return len(gone)
+    def port(self, owner: str) -> Port:
+        """Return the door to the stacks for code that registers things as *owner*: a loaded pack, or a guest."""
+        return self._registrar.port(self._books.named(owner) or self._registrar.guest(owner))
 
     # -- the end -----------------------------------------------------------------------------------------------
 
@@ -579,63 +559,6 @@ class ExtensionManager:
         """Return the bus that carries events; the layers above post theirs to it."""
         return self._events
 
-    def port(self, owner: str) -> Port:
-        """Return the door to the stacks for code that registers things as *owner*: a loaded pack, or a guest."""
-        if (loaded := self._books.named(owner)) is not None:
-            return _Port(self, loaded)
-        if owner not in self._guests:
-            if fault := fault_of_owner(owner):
-                raise DescriptorError(f"owner: {fault}")
-            self._guests[owner] = self._maker.host_member(Source(owner, origin="host"))
-        return _Port(self, self._guests[owner])
-
-    async def exchange(
-        self, member: Member, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()
-    ) -> list[Entry]:
-        """Put *add* on their stacks for *member* and take *drop* off, all at once or not at all."""
-        self._require_open()
-        if member.closed:
-            raise PackLoadError(member.source.pack, "is not loaded any more and can't register anything")
-        ids = [descriptor.id for descriptor in add]
-        if len(set(ids)) < len(ids):
-            raise DescriptorError(f"{member.source.pack!r} gave the same id twice: {', '.join(sorted(ids))}")
-        for descriptor in add:
-            kind_of(descriptor.kind).check(descriptor)
-        with self._claims.change() as change:
-            await self._maker.declare(member, add)
-            new = await self._exchange(change, member, kind, add, {*drop, *ids})
-        await self._tell(change)
-        return [seat.place() for seat in new]
-
-    async def _exchange(
-        self, change: Change, member: Member, kind: str, add: Sequence[Descriptor[Any]], ids: set[str]
-    ) -> list[Seat]:
-        new: list[Seat] = []
-        old: list[Seat] = []
-
-        def alter() -> Collection[Seat]:
-            standing = {seat.key: seat for seat in member.seats}
-            old.extend(seat for seat in member.seats if seat.key[0] == kind and seat.key[1] in ids)
-            for descriptor in add:
-                place = standing.get(descriptor.key)
-                sequence = place.offer.sequence if place else next(self._sequences)
-                base = place.offer.base_priority if place else None
-                new.append(Seat(descriptor, member, sequence, base))
-            self._replace(member, old, new)
-            return set(new)
-
-        keys = [(kind, id) for id in sorted(ids)]
-        await self._settler.attempt(change, keys, alter, lambda: self._replace(member, new, old))
-        return new
-
-    def _replace(self, member: Member, old: Iterable[Seat], new: Iterable[Seat]) -> None:
-        for seat in old:
-            self._pull(seat)
-            member.seats.remove(seat)
-        for seat in new:
-            self._push(seat)
-            member.seats.append(seat)
-
     def _push(self, seat: Seat) -> None:
         self._board.push(self._settler, seat)
 
@@ -665,30 +588,6 @@ class ExtensionManager:
 
     async def _tell(self, change: Change) -> None:
         await self._events.deliver(change)
-
-
-@attrs.frozen
-class _Port:
-    """One owner's door to the stacks."""
-
-    _manager: ExtensionManager
-    _member: Member
-
-    @property
-    def source(self) -> Source:
-        return self._member.source
-
-    def entries(self, kind: str) -> list[Entry]:
-        return [seat.place() for seat in self._member.seats if seat.key[0] == kind]
-
-    async def exchange(self, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()) -> list[Entry]:
-        return await self._manager.exchange(self._member, kind, add, drop)
-
-    def require(self, permission: str) -> None:
-        if isinstance(self._member, LoadedPack):
-            entry = self._member.entry
-            if entry is None or permission not in entry.permissions:
-                raise NotPermittedError(self._member.source.pack, permission)
 
 
 def _pack_disabled(offer: Offer) -> str | None:

@@ -27,6 +27,7 @@ LAYERS = [
     ("_board",),
     ("_making",),
     ("_books",),
+    ("_registrar",),
     ("manager",),
     ("tools",),
     ("access",),

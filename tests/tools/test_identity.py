@@ -265,6 +265,26 @@ async def test_the_same_owner_and_id_replaces_and_another_owner_stacks(host):
     assert await other.unregister_tool("a") is False
 
 
+async def test_taking_one_tool_of_an_owner_off_leaves_its_others_whole(host):
+    await host.extensions.set_secret("giphy.apiKey", "some-real-value")
+    seen = []
+    port = host.extensions.port("mine")
+    keep = Descriptor(
+        "tool",
+        "keep",
+        make("keep"),
+        required_secrets=["giphy.apiKey"],
+        on_deactivate=lambda c: seen.append(c.secret("giphy.apiKey")),
+    )
+    await port.exchange("tool", [keep, Descriptor("tool", "drop", make("drop"))])
+    await host.extensions.registry("tool").unregister("drop")
+    await host.extensions.registry("tool").unregister("keep")
+
+    assert seen == ["some-real-value"]
+    await host.tools_service("mine").register_tool(make("again"))
+    assert names(host) == ["again"]
+
+
 async def test_replacing_keeps_the_place_in_a_tie(host):
     mine, other = host.tools_service("mine"), host.tools_service("other")
     await mine.register_tool(make("a", "mine"))

@@ -1,0 +1,148 @@
+"""Single descriptors: pushed by hand, or registered by running code as one owner."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from agentos._board import Board
+from agentos._claims import Change, Claims
+from agentos._making import LoadedPack, Member, PackMaker
+from agentos._settling import Seat, Settler
+from agentos.errors import DescriptorError, NotPermittedError, PackLoadError
+from agentos.events import EventBus
+from agentos.model._checks import fault_of_owner
+from agentos.model.context import Port
+from agentos.model.descriptor import Descriptor
+from agentos.model.kind import as_descriptors, kind_of
+from agentos.model.source import Source
+from agentos.stacks.entry import Entry
+
+
+@attrs.frozen(kw_only=True)
+class Registrar:
+    """Puts single descriptors on their stacks and takes them off, by the same rules as whole packs."""
+
+    _claims: Claims
+    _settler: Settler
+    _board: Board
+    _maker: PackMaker
+    _events: EventBus
+    _sequences: Iterator[int]
+    _require_open: Callable[[], None]
+    _guests: dict[str, Member] = attrs.field(factory=dict)
+
+    async def register(self, offered: object, source: Source | None) -> Entry:
+        """Push a descriptor by hand; raise HookError and leave nothing if its activation fails."""
+        (descriptor,) = as_descriptors(offered)
+        kind_of(descriptor.kind).check(descriptor)
+        member = self._maker.host_member(source)
+        with self._claims.change() as change:
+            await self._maker.declare(member, [descriptor])
+            (seat,) = await self._exchange(change, member, descriptor.kind, [descriptor], {descriptor.id})
+        await self._events.deliver(change)
+        return seat.place()
+
+    async def remove(self, seats: Collection[Seat]) -> int:
+        """Take seats off their stacks; return how many were still there."""
+        gone: list[Seat] = []
+
+        def alter() -> None:
+            for seat in seats:
+                if seat in self._settler.seats(seat.key):
+                    self._board.pull(self._settler, seat)
+                    seat.owner.seats.remove(seat)
+                    gone.append(seat)
+
+        with self._claims.change() as change:
+            await self._settler.carry_out(change, [seat.key for seat in seats], alter)
+            for owner in {seat.owner for seat in gone}:
+                if not owner.seats and not isinstance(owner, LoadedPack) and owner not in self._guests.values():
+                    await self._maker.dismiss(owner.scope)
+        await self._events.deliver(change)
+        return len(gone)
+
+    def guest(self, owner: str) -> Member:
+        """Return the owner of that name that is no pack."""
+        if owner not in self._guests:
+            if fault := fault_of_owner(owner):
+                raise DescriptorError(f"owner: {fault}")
+            self._guests[owner] = self._maker.host_member(Source(owner, origin="host"))
+        return self._guests[owner]
+
+    def port(self, member: Member) -> Port:
+        """Return *member*'s door to the stacks."""
+        return _Port(self, member)
+
+    async def exchange(
+        self, member: Member, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()
+    ) -> list[Entry]:
+        """Put *add* on their stacks for *member* and take *drop* off, all at once or not at all."""
+        self._require_open()
+        if member.closed:
+            raise PackLoadError(member.source.pack, "is not loaded any more and can't register anything")
+        ids = [descriptor.id for descriptor in add]
+        if len(set(ids)) < len(ids):
+            raise DescriptorError(f"{member.source.pack!r} gave the same id twice: {', '.join(sorted(ids))}")
+        for descriptor in add:
+            kind_of(descriptor.kind).check(descriptor)
+        with self._claims.change() as change:
+            await self._maker.declare(member, add)
+            new = await self._exchange(change, member, kind, add, {*drop, *ids})
+        await self._events.deliver(change)
+        return [seat.place() for seat in new]
+
+    async def _exchange(
+        self, change: Change, member: Member, kind: str, add: Sequence[Descriptor[Any]], ids: set[str]
+    ) -> list[Seat]:
+        new: list[Seat] = []
+        old: list[Seat] = []
+
+        def alter() -> Collection[Seat]:
+            standing = {seat.key: seat for seat in member.seats}
+            old.extend(seat for seat in member.seats if seat.key[0] == kind and seat.key[1] in ids)
+            new.extend(self._seat(descriptor, member, standing.get(descriptor.key)) for descriptor in add)
+            self._replace(member, old, new)
+            return set(new)
+
+        keys = [(kind, id) for id in sorted(ids)]
+        await self._settler.attempt(change, keys, alter, lambda: self._replace(member, new, old))
+        return new
+
+    def _seat(self, descriptor: Descriptor[Any], member: Member, place: Seat | None) -> Seat:
+        """Return a seat for *descriptor*: in the place of the one it replaces, else the newest."""
+        if place is not None:
+            return Seat(descriptor, member, place.offer.sequence, place.offer.base_priority)
+        return Seat(descriptor, member, next(self._sequences))
+
+    def _replace(self, member: Member, old: Iterable[Seat], new: Iterable[Seat]) -> None:
+        for seat in old:
+            self._board.pull(self._settler, seat)
+            member.seats.remove(seat)
+        for seat in new:
+            self._board.push(self._settler, seat)
+            member.seats.append(seat)
+
+
+@attrs.frozen
+class _Port:
+    """One owner's door to the stacks."""
+
+    _registrar: Registrar
+    _member: Member
+
+    @property
+    def source(self) -> Source:
+        return self._member.source
+
+    def entries(self, kind: str) -> list[Entry]:
+        return [seat.place() for seat in self._member.seats if seat.key[0] == kind]
+
+    async def exchange(self, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()) -> list[Entry]:
+        return await self._registrar.exchange(self._member, kind, add, drop)
+
+    def require(self, permission: str) -> None:
+        if isinstance(self._member, LoadedPack):
+            entry = self._member.entry
+            if entry is None or permission not in entry.permissions:
+                raise NotPermittedError(self._member.source.pack, permission)
