@@ -45,7 +45,7 @@ async def run_turn(
     client: Any,
     messages: Sequence[Any],
     *,
-    model: str,
+    model: str | None = None,
     principal: Principal | None = None,
     session: Mapping[str, Any] | None = None,
     max_steps: int = 20,
@@ -55,7 +55,8 @@ async def run_turn(
 ) -> Turn:
     """Ask *client*'s *model*, run the calls it makes for *principal*, and go on until it answers.
 
-    *client* has `chat.completions.create`, sync or async, such as `AsyncOpenAI`; *request* goes to it as it is.
+    *client* has `chat.completions.create`, sync or async, such as `AsyncOpenAI`; *request* goes to it as it is. A
+    client that knows its model needs no *model*.
     *messages* is not changed. What is added goes to *transcript* too, as it happens: it is valid whenever you look,
     also after an error of the client or a cancellation.
     """
@@ -63,9 +64,8 @@ async def run_turn(
     turn = _Turning(host, principal, session, list(messages), [] if transcript is None else transcript)
     for step in range(1, max_steps + 1):
         tools = turn.offered(strict=strict)
-        response = await _create(
-            client, {**_fitting(request, tools, step), "model": model, "messages": list(turn.messages)}
-        )
+        wanted = {} if model is None else {"model": model}
+        response = await _create(client, {**_fitting(request, tools, step), **wanted, "messages": list(turn.messages)})
         ended = await turn.take(response, tools)
         if ended is not None:
             return Turn(turn.messages, ended[1], step, ended[0], turn.results)

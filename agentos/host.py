@@ -46,7 +46,9 @@ class AgentOS:
         """Return what running code registers tools with, as *owner*: `builtin`, a pack's name, or `mcp/<server>`."""
         return ToolsService(self.extensions.port(owner))
 
-    async def run_turn(self, client: Any, messages: Sequence[Any], *, model: str, **request: Any) -> "Turn":
+    async def run_turn(
+        self, client: Any, messages: Sequence[Any], *, model: str | None = None, **request: Any
+    ) -> "Turn":
         """Ask *client*'s *model*, run the calls it makes, and go on until it answers: see `agentos.chat.run_turn`.
 
         *client* is any OpenAI-compatible one, sync or async. Further keywords: principal, session, max_steps, strict,

@@ -4,34 +4,33 @@ A class is derived once for a signature and stands as a reference until the end;
 contains itself, then becomes a definition, and any other is put where it is used.
 """
 
-import builtins
 import dataclasses
 import datetime as dt
 import enum
 import inspect
-import re
 import sys
 import types
 import typing
 import uuid
 from collections import Counter, abc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path, PurePath
-from types import MappingProxyType
-from typing import Any, ClassVar, ForwardRef, NamedTuple, NoReturn, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, ForwardRef, NoReturn, TypeVar, get_args, get_origin
 
 import attrs
 
 from agentos.errors import ToolDefinitionError
 from agentos.tools import _structure as structure
+from agentos.tools._definitions import ANNOTATIONS, adopted, distinct_names, mapped, name_of, subschemas
 from agentos.tools._docs import KEYWORDS, Schema, checks_of, limits_of, read_class, text_of
-from agentos.tools._structure import Builder, Json
+from agentos.tools._fields import CLASSES, Origins, substituted, typed_dict_members
+from agentos.tools._scopes import MISSING, Member, Node, Place, Scope
+from agentos.tools._structure import Json
 
 DEPTH_LIMIT = 64
 _QUOTES = 3  # `from __future__ import annotations` puts quotes around the author's own
 
-_MISSING: Any = inspect.Parameter.empty
 _EVERY_TYPE = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 _DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
@@ -58,61 +57,6 @@ _COLLECTIONS: Mapping[Any, Any] = {
     abc.MutableSet: set,
     frozenset: frozenset,
 }
-
-
-class Node(NamedTuple):
-    """What was derived of a type: its schema, and what makes its values (None: JSON is the value)."""
-
-    schema: Json
-    build: Builder | None = None
-
-
-class Scope(NamedTuple):
-    """Where the names in an annotation are looked up, and what type variables stand for."""
-
-    names: dict[str, Any]
-    local: Mapping[str, Any] = MappingProxyType({})
-    variables: Mapping[Any, Any] = MappingProxyType({})
-    owner: type | None = None
-    itself: tuple[type, tuple[Any, ...]] | None = None
-
-    def find(self, text: str) -> Any:
-        """Return what *text* stands for; NameError if it stands for nothing here."""
-        for names in (self.local, self.names, vars(builtins)):
-            if text in names:
-                return names[text]
-        try:
-            return eval(text, self.names, self.local)  # noqa: S307 - an annotation, as typing does
-        except NameError:
-            if self.owner is None:
-                raise
-            return eval(text, self.names, {**vars(self.owner), **self.local})  # noqa: S307
-
-
-class Place(NamedTuple):
-    """Where in a signature a type was found."""
-
-    scope: Scope
-    path: tuple[str, ...] = ()
-
-    def inside(self, part: str) -> "Place":
-        """Return the place of a part: a member's name, `[]` or `*`."""
-        return Place(self.scope, (*self.path, part))
-
-    def __str__(self) -> str:
-        return ".".join(self.path).replace(".[", "[")
-
-
-class Member(NamedTuple):
-    """One parameter of a function, or one field of a class."""
-
-    name: str
-    type: Any
-    scope: Scope
-    required: bool = True
-    default: Any = _MISSING
-    validator: Any = None
-    documented_as: str = ""
 
 
 @attrs.define(eq=False)
@@ -246,7 +190,7 @@ class Deriver:
             hints = typing.get_type_hints(holder, place.scope.names, dict(place.scope.local), include_extras=True)
         except (NameError, TypeError, SyntaxError) as error:
             self.fail(place, f"{tp!r} can't be resolved ({error}); define its names at the top of the module")
-        return _substituted(hints["it"], place.scope.variables)
+        return substituted(hints["it"], place.scope.variables)
 
     def _variable(self, tp: Any, place: Place) -> Node:
         if tp in place.scope.variables:
@@ -440,20 +384,20 @@ class Deriver:
             return self._named(cls, cls.__name__, place, lambda: self._enum(cls, place), is_class=True, is_built=True)
         if callable(getattr(cls, "model_json_schema", None)):
             return self._named(cls, cls.__name__, place, lambda: self._model(cls), is_class=True, is_built=True)
-        read = next((read for applies, read in _CLASSES if applies(cls)), None)
+        read = next((read for applies, read in CLASSES if applies(cls)), None)
         if read is None:
             self._refuse(cls, place)
         if inspect.isabstract(cls):
             self.fail(place, f"found {cls.__name__!r}, which is abstract; write the classes that can be made: A | B")
         arguments = tuple(self._argument(arg, place) for arg in args)
-        make = None if read is _typed_dict_members else cls
+        make = None if read is typed_dict_members else cls
 
         def derive() -> Node:
             docs = read_class(cls)
-            members = read(self, cls, _Origins(cls, arguments, place.scope), place)
+            members = read(self, cls, Origins(cls, arguments, place.scope), place)
             return self.members(members, docs.parameters, place, make=make, description=docs.description)
 
-        name = _name_of(cls, arguments)
+        name = name_of(cls, arguments)
         return self._named((cls, arguments), name, place, derive, is_class=True, is_built=make is not None)
 
     def _enum(self, cls: type[enum.Enum], place: Place) -> Node:
@@ -471,10 +415,10 @@ class Deriver:
         refs = {f"#/$defs/{name}": f"{name}@{len(self._entries)}" for name in definitions}
         for name, body in definitions.items():
             ref = refs[f"#/$defs/{name}"]
-            node = Node(_adopted(body, refs))
+            node = Node(adopted(body, refs))
             self._entries[cls, name] = Entry(name, ref, 0, is_class=True, is_built=False, node=node)
             self.bodies[ref] = node.schema
-        return Node(_adopted(schema, refs), structure.build_model(cls))
+        return Node(adopted(schema, refs), structure.build_model(cls))
 
     def members(
         self,
@@ -490,7 +434,7 @@ class Deriver:
         required, builders = [], {}
         for member in members:
             at = Place(member.scope, (*place.path, member.name))
-            if member.type is _MISSING:
+            if member.type is MISSING:
                 self.fail(at, f"has no annotation; write its type, such as {member.name}: str")
             schema, build = self.node(member.type, at)
             self._complete(schema, member, docs)
@@ -515,7 +459,7 @@ class Deriver:
             text = docs.get(member.name) or docs.get(member.documented_as)
             if text:
                 schema["description"] = text
-        if member.default is not _MISSING:
+        if member.default is not MISSING:
             try:
                 default = structure.to_plain(member.default)
             except (TypeError, ValueError, AttributeError, RecursionError):
@@ -562,7 +506,7 @@ class Deriver:
         self._count(schema, uses)
         entries = {entry.ref: entry for entry in self._entries.values()}
         again = [entries[ref] for ref in uses if uses[ref] > 1 and (entries[ref].is_class or entries[ref].is_recursive)]
-        names = _distinct_names(again)
+        names = distinct_names(again)
         whole = self._expanded(schema, names)
         if names:
             whole["$defs"] = {name: self._expanded(self.bodies[ref], names) for ref, name in names.items()}
@@ -574,145 +518,17 @@ class Deriver:
             uses[ref] += 1
             if uses[ref] == 1:
                 self._count(self.bodies[ref], uses)
-        for inner in _subschemas(schema):
+        for inner in subschemas(schema):
             self._count(inner, uses)
 
     def _expanded(self, schema: Json, names: Mapping[str, str], inside: frozenset[str] = frozenset()) -> Json:
         ref = schema.get("$ref")
         if ref in self.bodies:
             beside = {word: value for word, value in schema.items() if word != "$ref"}
-            if ref in names and (ref in inside or beside.keys() <= _ANNOTATIONS):
+            if ref in names and (ref in inside or beside.keys() <= ANNOTATIONS):
                 return {"$ref": f"#/$defs/{names[ref]}", **beside}
             return self._expanded({**self.bodies[ref], **beside}, names, inside | {ref})
-        return _mapped(schema, lambda inner: self._expanded(inner, names, inside))
-
-
-class _Origins:
-    """Says of each field of a class where it was written, and what type variables stand for there."""
-
-    def __init__(self, cls: type, arguments: tuple[Any, ...], outer: Scope) -> None:
-        self.cls = cls
-        self._annotations = {base: inspect.get_annotations(base) for base in cls.__mro__ if base is not object}
-        self._variables = _bindings(cls, arguments)
-        self._itself = (cls, arguments)
-        self._outer = outer
-
-    def annotation(self, name: str) -> Any:
-        """Return the annotation of a field as it was written."""
-        return next((known[name] for known in self._annotations.values() if name in known), _MISSING)
-
-    def scope(self, name: str) -> Scope:
-        """Return where the names in the annotation of a field are looked up."""
-        base = next((base for base, known in self._annotations.items() if name in known), self.cls)
-        module = sys.modules.get(base.__module__)
-        outer = self._outer.local if "<locals>" in base.__qualname__ else {}
-        return Scope(
-            vars(module) if module else {},
-            {**outer, base.__name__: self.cls if base is self.cls else base},
-            self._variables.get(base, {}),
-            base,
-            self._itself,
-        )
-
-
-def _bindings(cls: type, arguments: tuple[Any, ...]) -> dict[Any, dict[Any, Any]]:
-    """Say of *cls* and each of its bases what their type variables stand for."""
-    found: dict[Any, dict[Any, Any]] = {cls: dict(zip(getattr(cls, "__parameters__", ()), arguments, strict=False))}
-    for base in cls.__mro__:
-        for alias in vars(base).get("__orig_bases__", ()):
-            origin, args = get_origin(alias), get_args(alias)
-            if isinstance(origin, type) and origin not in found:
-                given = [_substituted(arg, found.get(base, {})) for arg in args]
-                found[origin] = dict(zip(getattr(origin, "__parameters__", ()), given, strict=False))
-    return found
-
-
-def _substituted(tp: Any, variables: Mapping[Any, Any]) -> Any:
-    """Return *tp* with what its type variables stand for."""
-    if isinstance(tp, TypeVar):
-        return variables.get(tp, tp)
-    free = () if isinstance(tp, type) and not get_args(tp) else getattr(tp, "__parameters__", ())
-    return tp[tuple(variables.get(variable, variable) for variable in free)] if free else tp
-
-
-# Fields of classes: each takes the deriver, the class, its origins and its place
-
-
-def _attrs_members(deriver: Deriver, cls: Any, origins: _Origins, place: Place) -> Iterator[Member]:  # noqa: ARG001
-    for field in cls.__attrs_attrs__:
-        if field.init:
-            yield Member(
-                name=field.alias,
-                type=_type_of(field.type, origins.annotation(field.name)),
-                scope=origins.scope(field.name),
-                required=field.default is attrs.NOTHING,
-                default=_attrs_default(field.default),
-                validator=field.validator,
-                documented_as=field.name,
-            )
-
-
-def _attrs_default(default: Any) -> Any:
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class at run time
-        return _made(None if default.takes_self else default.factory)
-    return _MISSING if default is attrs.NOTHING else default
-
-
-def _dataclass_members(deriver: Deriver, cls: Any, origins: _Origins, place: Place) -> Iterator[Member]:  # noqa: ARG001
-    for field in cls.__dataclass_fields__.values():
-        if field.init and str(field._field_type) != "_FIELD_CLASSVAR":  # noqa: SLF001 - InitVars are in no public list
-            has_default = field.default is not dataclasses.MISSING
-            has_factory = field.default_factory is not dataclasses.MISSING
-            yield Member(
-                name=field.name,
-                type=_type_of(field.type, origins.annotation(field.name)),
-                scope=origins.scope(field.name),
-                required=not has_default and not has_factory,
-                default=field.default if has_default else _made(field.default_factory),
-            )
-
-
-def _named_tuple_members(deriver: Deriver, cls: Any, origins: _Origins, place: Place) -> Iterator[Member]:  # noqa: ARG001
-    for name in cls._fields:
-        default = cls._field_defaults.get(name, _MISSING)
-        yield Member(name, origins.annotation(name), origins.scope(name), default is _MISSING, default)
-
-
-def _typed_dict_members(deriver: Deriver, cls: Any, origins: _Origins, place: Place) -> Iterator[Member]:
-    for name, annotation in cls.__annotations__.items():
-        scope = origins.scope(name)
-        tp = deriver.resolve(annotation, Place(scope, (*place.path, name)))
-        required = _said_required(tp)
-        yield Member(name, tp, scope, name in cls.__required_keys__ if required is None else required)
-
-
-def _said_required(tp: Any) -> bool | None:
-    """Tell what Required or NotRequired says around a type; None if neither is there."""
-    while True:
-        word = getattr(get_origin(tp), "_name", None)
-        if word in {"Required", "NotRequired"}:
-            return bool(word == "Required")
-        if word != "ReadOnly" and not hasattr(tp, "__metadata__"):
-            return None
-        tp = get_args(tp)[0]
-
-
-def _type_of(declared: Any, annotation: Any) -> Any:
-    """Return the type that a field carries, unless that is only the text of its annotation."""
-    return annotation if declared is None or isinstance(declared, str) else declared
-
-
-def _made(factory: Any) -> Any:
-    """Return what a factory makes, if calling it can't have an effect."""
-    return factory() if factory in (list, dict, set, frozenset, tuple) else _MISSING
-
-
-_CLASSES: tuple[tuple[Callable[[type], bool], Any], ...] = (
-    (lambda cls: hasattr(cls, "__required_keys__"), _typed_dict_members),
-    (lambda cls: issubclass(cls, tuple) and hasattr(cls, "_fields"), _named_tuple_members),
-    (lambda cls: hasattr(cls, "__attrs_attrs__"), _attrs_members),
-    (lambda cls: hasattr(cls, "__dataclass_fields__"), _dataclass_members),
-)
+        return mapped(schema, lambda inner: self._expanded(inner, names, inside))
 
 
 def _is_number(value: Any) -> bool:
@@ -720,65 +536,6 @@ def _is_number(value: Any) -> bool:
 
 
 # Schemas in schemas
-
-_ANNOTATIONS = frozenset({"description", "default", "title", "examples", "deprecated"})
-_SUBSCHEMAS = frozenset({"items", "additionalProperties", "propertyNames", "prefixItems", "anyOf", "oneOf", "allOf"})
-
-
-def _mapped(schema: Json, change: Callable[[Json], Json]) -> Json:
-    """Return a copy of *schema* with *change* done to the schemas in it."""
-
-    def changed(value: Any) -> Any:
-        if isinstance(value, list):
-            return [changed(each) for each in value]
-        return change(value) if isinstance(value, dict) else value
-
-    copy = {word: changed(value) if word in _SUBSCHEMAS else value for word, value in schema.items()}
-    for word in ("properties", "patternProperties"):
-        if word in schema:
-            copy[word] = {name: changed(inner) for name, inner in schema[word].items()}
-    return copy
-
-
-def _subschemas(schema: Json) -> list[Json]:
-    found: list[Json] = []
-
-    def note(inner: Json) -> Json:
-        found.append(inner)
-        return inner
-
-    _mapped(schema, note)
-    return found
-
-
-def _adopted(schema: Json, refs: Mapping[str, str]) -> Json:
-    """Return a copy of a foreign *schema* that refers to our definitions, closed and without titles as ours are."""
-    copy = _mapped(schema, lambda inner: _adopted(inner, refs))
-    for word in ("title", "discriminator"):
-        copy.pop(word, None)
-    if "$ref" in copy:
-        copy["$ref"] = refs.get(copy["$ref"], copy["$ref"])
-    if "properties" in copy:
-        copy.setdefault("additionalProperties", False)
-    return copy
-
-
-def _name_of(origin: Any, args: Iterable[Any]) -> str:
-    words = (arg.__name__ if isinstance(arg, type) and not get_args(arg) else str(arg) for arg in args)
-    text = "_".join([origin.__name__, *(re.sub(r"[\w.<>]+\.", "", word) for word in words)])
-    return re.sub(r"\W+", "_", text).strip("_")
-
-
-def _distinct_names(entries: Iterable[Entry]) -> dict[str, str]:
-    """Give every definition a name of its own."""
-    names: dict[str, str] = {}
-    for entry in entries:
-        name, count = entry.name, 1
-        while name in names.values():
-            count += 1
-            name = f"{entry.name}_{count}"
-        names[entry.ref] = name
-    return names
 
 
 def _is_hashable(key: Any) -> bool:

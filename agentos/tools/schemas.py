@@ -21,8 +21,9 @@ from typing import Annotated, Any, ForwardRef, Literal, NamedTuple, get_args, ge
 import attrs
 
 from agentos.errors import ToolDefinitionError
-from agentos.tools._derive import Deriver, Member, Node, Place, Scope
+from agentos.tools._derive import Deriver
 from agentos.tools._docs import Docs, Schema, read_docstring, text_of
+from agentos.tools._scopes import Member, Node, Place, Scope
 from agentos.tools._structure import BuildError, Json, build_arguments, to_plain
 
 __all__ = ["BuildError", "DerivedInput", "Docs", "Schema", "derive_input", "derive_output", "describe", "to_plain"]
