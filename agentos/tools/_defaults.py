@@ -8,17 +8,25 @@ from urllib.parse import unquote
 Filler = Callable[[Any], None]
 
 
-def filler_of(schema: Any) -> Filler | None:
-    """Return what fills the defaults of *schema* into an instance of it, or None if it has none."""
-    return _Fillers(schema).of(schema)
+Compile = Callable[[Any], Callable[[Any], bool]]
+
+
+def filler_of(schema: Any, compile: Compile) -> Filler | None:
+    """Return what fills the defaults of *schema* into an instance of it, or None if it has none.
+
+    *compile* makes the check by which the option of a union is told that an instance was meant for.
+    """
+    return _Fillers(schema, compile).of(schema)
 
 
 class _Fillers:
     """Makes the fillers of one schema; each definition is looked at once, however many refer to it."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, compile: Compile) -> None:
         self._root = root
+        self._compile = compile
         self._by_reference: dict[str, Filler | None] = {}
+        self._unfinished: set[str] = set()
         self._under_way: set[tuple[str, int]] = set()
 
     def of(self, schema: Any) -> Filler | None:
@@ -32,12 +40,12 @@ class _Fillers:
     def _of_reference(self, reference: Any) -> Filler | None:
         if not isinstance(reference, str):
             return None
-        if reference not in self._by_reference:
-            self._by_reference[reference] = None
-            self._by_reference[reference] = self.of(pointed(self._root, reference))
-        elif self._by_reference[reference] is None:
-            # Recursive, or without defaults: known only when all is made, so it is looked up when it is used.
+        if reference in self._unfinished:  # recursive: known only when all is made, so it is looked up when it is used
             return lambda value: self._later(reference, value)
+        if reference not in self._by_reference:
+            self._unfinished.add(reference)
+            self._by_reference[reference] = self.of(pointed(self._root, reference))
+            self._unfinished.discard(reference)
         return self._by_reference[reference]
 
     def _later(self, reference: str, value: Any) -> None:
@@ -72,9 +80,21 @@ class _Fillers:
         return _fill_list(first, rest)
 
     def _of_union(self, options: list[Any]) -> Filler | None:
-        """Return the filler of a union with one option that has defaults, such as `Options | None`."""
-        fillers = [filler for filler in map(self.of, options) if filler is not None]
-        return fillers[0] if len(fillers) == 1 else None
+        """Return what fills in the defaults of the first option that an instance fits."""
+        fillers = [self.of(option) for option in options]
+        if not any(fillers):
+            return None
+        shared = {"$defs": self._root["$defs"]} if isinstance(self._root, dict) and "$defs" in self._root else {}
+        checks = [self._compile({"allOf": [option], **shared}) for option in options]
+
+        def fill(value: Any) -> None:
+            for fits, filler in zip(checks, fillers, strict=True):
+                if fits(value):
+                    if filler is not None:
+                        filler(value)
+                    return
+
+        return fill
 
 
 def _list(value: Any) -> list[Any]:

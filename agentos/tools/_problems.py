@@ -13,6 +13,7 @@ from agentos.tools._defaults import pointed
 PROBLEM_LIMIT = 8
 _SHOWN = 80
 _LISTED = 20
+_LARGE = 5_000
 
 _NOUNS = {
     "integer": "an integer",
@@ -48,7 +49,7 @@ class Problem:
 
 def problems_of(validator: Any, schema: Any, instance: Any, root: str = "$") -> list[Problem]:
     """List what is wrong with *instance*, the first few problems, each with its path."""
-    errors = itertools.islice(validator.iter_errors(instance), PROBLEM_LIMIT * 4)
+    errors = errors_of(validator, instance)
     found = (problem for error in errors for problem in _explain(error, schema, root))
     return list(dict.fromkeys(itertools.islice(found, PROBLEM_LIMIT * 4)))[:PROBLEM_LIMIT]
 
@@ -63,8 +64,8 @@ def _explain(error: Any, schema: Any, root: str) -> Iterator[Problem]:
         case "required":
             wanted = _schema_at(schema, list(error.schema_path)[:-1]).get("properties", {}).get(kind.property, {})
             yield Problem(show_path([*path, kind.property], root), f"missing; expected {_wanted(wanted, schema)}")
-        case "anyOf" | "oneOf" if inner := _inside_of_union(error, schema, root):
-            yield from inner
+        case "anyOf" | "oneOf" if inner := meant(kind):
+            yield from (problem for one in inner for problem in _explain(one, schema, root))
         case "propertyNames":
             name = getattr(kind.error, "instance", None)
             yield Problem(
@@ -82,20 +83,43 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     return f"unknown key{hint or '.'}{listing}"
 
 
-def _inside_of_union(error: Any, schema: Any, root: str) -> list[Problem]:
-    """Return the problems of the one option that an object was meant for, if that can be told."""
-    if not isinstance(error.instance, dict):
-        return []
-    options = _options(error, schema)
-    objects = [place for place, option in enumerate(options) if "properties" in option]
-    if len(objects) != 1:
-        return []
-    contexts = getattr(error.kind, "context", None) or []
-    return [
-        problem
-        for one in (contexts[objects[0]] if objects[0] < len(contexts) else ())
-        for problem in _explain(one, schema, root)
-    ]
+def errors_of(validator: Any, instance: Any) -> list[Any]:
+    """List what the validator finds. Of a very large instance only the first: it makes all or one."""
+    if not _is_large(instance):
+        return list(itertools.islice(validator.iter_errors(instance), PROBLEM_LIMIT * 4))
+    import jsonschema_rs
+
+    try:
+        validator.validate(instance)
+    except jsonschema_rs.ValidationError as error:
+        return [error]
+    return []
+
+
+def _is_large(instance: Any) -> bool:
+    waiting, seen = [instance], 0
+    while waiting and seen <= _LARGE:
+        inner = waiting.pop()
+        seen += len(inner)
+        waiting += [one for one in (inner.values() if type(inner) is dict else inner) if type(one) in (dict, list)]
+    return seen > _LARGE
+
+
+def meant(kind: Any) -> list[Any]:
+    """Return the errors of the one option of a union that a value was meant for, if that can be told.
+
+    Options of another type are out; of several objects, those whose constants say something else.
+    """
+    options = [list(errors) for errors in getattr(kind, "context", None) or ()]
+    depth = min((len(error.instance_path) for errors in options for error in errors), default=0)
+    fitting = [errors for errors in options if not any(_is_of_another_type(error, depth) for error in errors)]
+    if len(fitting) > 1:
+        fitting = [errors for errors in fitting if not any(error.kind.name in ("const", "enum") for error in errors)]
+    return fitting[0] if len(fitting) == 1 else []
+
+
+def _is_of_another_type(error: Any, depth: int) -> bool:
+    return error.kind.name in ("type", "const", "enum") and len(error.instance_path) == depth
 
 
 def _options(error: Any, schema: Any) -> list[dict[str, Any]]:

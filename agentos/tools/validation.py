@@ -4,12 +4,12 @@ import copy
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentos.errors import ToolDefinitionError
 from agentos.tools._defaults import filler_of
-from agentos.tools._problems import Problem, clip, noun_of, problems_of, show_path
+from agentos.tools._problems import Problem, clip, errors_of, meant, noun_of, problems_of, show_path
 
 __all__ = [
     "ARGUMENTS_LIMIT",
@@ -113,7 +113,7 @@ class Checker:
         self._schema = _plain_schema(schema, where)
         self._validator = _compile(self._schema, where)
         self._is_valid = self._validator.is_valid
-        self._fill = filler_of(self._schema)
+        self._fill = filler_of(self._schema, _check_of)
         self._coerce = coerce
 
     def arguments(self, raw: str | bytes | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -137,11 +137,21 @@ class Checker:
         """Coerce, where the tool allows it, what does not fit; raise if it still does not."""
         if self._coerce:
             coerced = copy.deepcopy(arguments)
-            for error in list(self._validator.iter_errors(coerced)):
+            for error in errors_of(self._validator, coerced):
                 _coerce_at(coerced, list(error.instance_path), error.kind)
             if self._is_valid(coerced):
+                _check_depth(coerced)
                 return coerced
         raise BadArguments("the arguments do not fit", problems_of(self._validator, self._schema, arguments))
+
+
+def _check_of(schema: Any) -> Callable[[Any], bool]:
+    """Return the check of one option of a union; one whose references lead elsewhere fits nothing."""
+    try:
+        check: Callable[[Any], bool] = _compile(schema, "an option").is_valid
+    except ToolDefinitionError:
+        return lambda _: False
+    return check
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -207,6 +217,8 @@ def _copied(raw: Any) -> dict[str, Any]:
 
 
 def _coerce_at(arguments: Any, path: list[str | int], kind: Any) -> None:
+    for error in meant(kind) if kind.name in ("anyOf", "oneOf") else ():
+        _coerce_at(arguments, list(error.instance_path), error.kind)
     types = _types_wanted(kind)
     if not types or not path:
         return

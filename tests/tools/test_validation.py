@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from agentos import ToolDefinitionError
+from agentos import PUBLIC, ToolDefinitionError, tool
 from agentos.tools.validation import ARGUMENTS_LIMIT, BadArguments, Checker, compile_schema, problems_of
 
 
@@ -321,6 +321,32 @@ def test_problems_can_start_from_another_root():
     assert [one.path for one in problems_of(validator, closed(x=INTEGER), {"x": "a"}, "output")] == ["output.x"]
 
 
+NULL = {"type": "null"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "expected"),
+    [
+        ({"type": "array", "items": INTEGER}, [1, "a"], '$.x[1]: expected an integer, got a string "a"'),
+        ({"type": "integer", "minimum": 1}, 0, "$.x: expected at least 1, got an integer 0"),
+        ({"type": "string", "maxLength": 2}, "abc", '$.x: expected at most 2 characters, got a string "abc"'),
+        (
+            {"type": "object", "additionalProperties": INTEGER},
+            {"k": "v"},
+            '$.x.k: expected an integer, got a string "v"',
+        ),
+    ],
+)
+def test_an_optional_parameter_says_what_is_wrong_with_a_value_of_the_right_type(schema, value, expected):
+    assert refused(closed(x={"anyOf": [schema, NULL]}), {"x": value}) == expected
+
+
+def test_a_tagged_union_explains_the_option_that_was_meant():
+    cat, dog = closed(kind={"const": "cat"}, name=STRING), closed(kind={"const": "dog"}, size=INTEGER)
+
+    assert "siz" in refusal(closed(x={"anyOf": [cat, dog]}), {"x": {"kind": "dog", "siz": 1}})[0]
+
+
 @pytest.mark.parametrize(
     ("schema", "value", "expected"),
     [
@@ -485,6 +511,40 @@ def test_a_required_key_with_a_default_must_still_be_sent():
     assert refused(with_default(3, required=["n"]), {}) == "$.n: missing; expected a value"
 
 
+LEFT = closed(["left"], left=INTEGER, n={"default": 3})
+RIGHT = closed(["right"], right=INTEGER)
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+def test_defaults_of_one_option_of_a_union_are_not_filled_into_another(word):
+    assert checked(closed(x={word: [LEFT, RIGHT]}), {"x": {"right": 1}}) == {"x": {"right": 1}}
+
+
+def test_a_function_that_takes_a_union_of_classes_gets_the_class_that_fits():
+    @attrs.frozen
+    class Left:
+        left: int
+        n: int = 3
+
+    @attrs.frozen
+    class Right:
+        right: int
+
+    @tool(effect="read", required_access=PUBLIC)
+    def turn(x: Left | Right) -> str:
+        """Turn to a side."""
+        return type(x).__name__
+
+    assert turn.execute(checked(turn.input_schema, {"x": {"right": 1}}), None) == "Right"
+
+
+def test_defaults_do_not_depend_on_where_else_a_definition_is_used():
+    union = {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]}
+    defs = {"$defs": {"A": with_default(3), "B": closed(["q"], q=INTEGER)}}
+
+    assert checked(closed(p={"$ref": "#/$defs/B"}, x=union) | defs, {"x": {}}) == {"x": {"n": 3}}
+
+
 # -- coercion ------------------------------------------------------------------------------------------------------
 
 
@@ -556,6 +616,14 @@ def test_defaults_are_filled_in_after_coercion():
 
 def test_coercion_reaches_an_optional_parameter():
     assert checked(closed(x={"anyOf": [INTEGER, {"type": "null"}]}), {"x": "5"}, coerce=True) == {"x": 5}
+
+
+def test_coercion_reaches_into_an_optional_object():
+    assert checked(closed(x={"anyOf": [closed(n=INTEGER), NULL]}), {"x": {"n": "5"}}, coerce=True) == {"x": {"n": 5}}
+
+
+def test_coercion_keeps_to_the_levels_that_arguments_may_have():
+    refusal(closed(x={"type": "array"}), {"x": "[" * 100 + "]" * 100}, coerce=True)
 
 
 def test_coercion_never_makes_infinity():
