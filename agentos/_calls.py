@@ -3,33 +3,36 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def takes_argument(function: Callable[..., Any]) -> bool:
-    """Tell whether *function* can be called with one positional argument."""
-    plain = function.__func__ if isinstance(function, MethodType) else function
-    if isinstance(plain, FunctionType) and not hasattr(plain, "__wrapped__"):
-        bound = 1 if isinstance(function, MethodType) else 0
-        return plain.__code__.co_argcount > bound or bool(plain.__code__.co_flags & inspect.CO_VARARGS)
+    """Tell whether *function* asks for one positional argument.
+
+    A parameter with a default asks for it only by its name: `lambda pack=pack: pack` keeps what it has.
+    """
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return True
-    positional = (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        inspect.Parameter.VAR_POSITIONAL,
-    )
-    return any(parameter.kind in positional for parameter in parameters)
+    first = parameters[0] if parameters else None
+    if first is None or first.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
+        return False
+    if first.kind is inspect.Parameter.VAR_POSITIONAL or first.default is inspect.Parameter.empty:
+        return True
+    return first.name in ("context", "ctx") or first.default is None
 
 
 def call_with(function: Callable[..., Any], argument: Any) -> Any:
     """Call *function* with *argument* if it takes one."""
-    if takes_argument(function):
+    if type(function) is FunctionType and not function.__defaults__ and not hasattr(function, "__wrapped__"):
+        code = function.__code__
+        if code.co_argcount or code.co_flags & inspect.CO_VARARGS:
+            return function(argument)
+    elif takes_argument(function):
         return function(argument)
     if _has_keyword_context(function):
         return function(context=argument)

@@ -34,6 +34,8 @@ class Member:
     context: PackContext
     sequence: int = 0
     seats: list[Seat] = attrs.field(factory=list)
+    order: int = 0
+    """When its own on_activate ran, in the order of activations."""
     disabled: str | None = None
     closed: bool = False
 

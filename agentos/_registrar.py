@@ -8,7 +8,7 @@ import attrs
 from agentos._board import Board
 from agentos._claims import Change, Claims
 from agentos._making import LoadedPack, Member, PackMaker
-from agentos._settling import Seat, Settler
+from agentos._settling import Key, Seat, Settler
 from agentos.errors import DescriptorError, NotPermittedError, PackLoadError
 from agentos.events import EventBus
 from agentos.model._checks import fault_of_owner
@@ -37,25 +37,35 @@ class Registrar:
         (descriptor,) = as_descriptors(offered)
         kind_of(descriptor.kind).check(descriptor)
         member = self._maker.host_member(source)
-        with self._claims.change() as change:
-            await self._maker.declare(member, [descriptor])
-            (seat,) = await self._exchange(change, member, descriptor.kind, [descriptor], {descriptor.id})
-        await self._events.deliver(change)
+        try:
+            with self._claims.change() as change:
+                await self._maker.declare(member, [descriptor])
+                (seat,) = await self._exchange(change, member, descriptor.kind, [descriptor], {descriptor.id})
+        finally:
+            await self._events.deliver(change)
         return seat.place()
 
     async def remove(self, seats: Collection[Seat]) -> int:
         """Take seats off their stacks; return how many were still there."""
+        return await self._remove([seat.key for seat in seats], lambda: seats)
+
+    async def unregister(self, key: Key) -> bool:
+        """Take the seat off that is active on a stack; False if there is none."""
+        return await self._remove([key], lambda: [seat] if (seat := self._settler.active(key)) else []) > 0
+
+    async def _remove(self, keys: Iterable[Key], choose: Callable[[], Iterable[Seat]]) -> int:
+        """Take off what *choose* says when it is this change's turn."""
         gone: list[Seat] = []
 
         def alter() -> None:
-            for seat in seats:
+            for seat in choose():
                 if seat in self._settler.seats(seat.key):
                     self._board.pull(self._settler, seat)
                     seat.owner.seats.remove(seat)
                     gone.append(seat)
 
         with self._claims.change() as change:
-            await self._settler.carry_out(change, [seat.key for seat in seats], alter)
+            await self._settler.carry_out(change, keys, alter)
             for owner in {seat.owner for seat in gone}:
                 if not owner.seats and not isinstance(owner, LoadedPack) and owner not in self._guests.values():
                     await self._maker.dismiss(owner.scope)
@@ -86,10 +96,12 @@ class Registrar:
             raise DescriptorError(f"{member.source.pack!r} gave the same id twice: {', '.join(sorted(ids))}")
         for descriptor in add:
             kind_of(descriptor.kind).check(descriptor)
-        with self._claims.change() as change:
-            await self._maker.declare(member, add)
-            new = await self._exchange(change, member, kind, add, {*drop, *ids})
-        await self._events.deliver(change)
+        try:
+            with self._claims.change() as change:
+                await self._maker.declare(member, add)
+                new = await self._exchange(change, member, kind, add, {*drop, *ids})
+        finally:
+            await self._events.deliver(change)
         return [seat.place() for seat in new]
 
     async def _exchange(

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+import attrs
+
 from agentos._calls import FOREIGN, call_with, let_cancellation_pass, to_the_end
 from agentos._claims import Change, Claims, current_raised
 from agentos.errors import HookError
@@ -237,6 +239,7 @@ class Settler:
                 error = await self._activate(seat, below)
                 if error is not None:
                     if seat in must:
+                        self._tell_of_failure(seat, error)
                         raise error
                     seat.failure = error
                     self._stacks[key].dirty = True
@@ -244,25 +247,41 @@ class Settler:
                     return False
         return True
 
+    def _tell_of_failure(self, seat: Seat, error: HookError) -> None:
+        entry = attrs.evolve(seat.place(), state=EntryState.FAILED, reason=str(error))
+        self._events.post(DescriptorFailed(entry=entry, source=entry.source, reason=entry.reason, error=error))
+
     async def _activate(self, seat: Seat, below: Seat | None) -> HookError | None:
         descriptor = seat.offer.descriptor
         began = time.perf_counter()
+        planned = [] if below is None else [below]
         if descriptor.on_activate is not None:
             try:
                 await self.run_hook(
                     f"on_activate of {descriptor.kind}:{descriptor.id} (pack {seat.offer.source.pack})",
                     descriptor.on_activate,
-                    self._context(seat, below),
+                    self._context(seat, planned),
                 )
             except HookError as error:
                 return error
-        self._activations += 1
-        seat.order = self._activations
+            finally:
+                planned.clear()
+        seat.order = self.take_order()
         seat.warm = True
         seat.activated_at = datetime.now(UTC)
         seat.activation_seconds = time.perf_counter() - began
         self._stacks[seat.key].warm.append(seat)
         return None
+
+    def take_order(self) -> int:
+        """Return the next number in the order of activations, packs' own hooks among them."""
+        self._activations += 1
+        return self._activations
+
+    def active(self, key: Key) -> Seat | None:
+        """Return the seat that is active on a stack."""
+        stack = self._stacks.get(key)
+        return stack.chain[0] if stack is not None and stack.chain else None
 
     def _switch(self, plans: dict[Key, list[Verdict]]) -> dict[Seat, Entry | None]:
         """Show readers the new state, without a pause between stacks; return what goes out of force."""
@@ -357,7 +376,7 @@ class Settler:
                 await self.run_hook(
                     f"on_deactivate of {descriptor.kind}:{descriptor.id} (pack {seat.offer.source.pack})",
                     descriptor.on_deactivate,
-                    self._context(seat, None),
+                    self._context(seat, []),
                 )
             except HookError as raised:
                 error = raised
@@ -379,7 +398,7 @@ class Settler:
         given = seat.owner.context.options
         return {**given, **said} if said else given
 
-    def _context(self, seat: Seat, below: Seat | None) -> LifecycleContext:
+    def _context(self, seat: Seat, planned: Sequence[Seat]) -> LifecycleContext:
         given = seat.owner.context
         descriptor = seat.offer.descriptor
         said = self._facts().overrides.resolve(descriptor.kind, descriptor.id, seat.offer.source.pack)
@@ -392,8 +411,21 @@ class Settler:
             secrets=seat.owner.scope,
             port=given._port,  # noqa: SLF001 - a context made from a context
             entry=seat.place(),
-            below=below.place() if below is not None else None,
+            find_below=lambda: self._beneath(seat, planned),
         )
+
+    def _beneath(self, seat: Seat, planned: Sequence[Seat]) -> Entry | None:
+        """Return who is in force beneath *seat* now; while it is being activated, who will be."""
+        stack = self._stacks.get(seat.key)
+        chain = stack.chain if stack is not None else ()
+        if seat in chain:
+            beneath = chain[chain.index(seat) + 1 :]
+        elif planned:
+            beneath = tuple(planned)
+        else:
+            mine = seat.place()
+            beneath = tuple(one for one in chain if _rank(one.place()) < _rank(mine))
+        return beneath[0].place() if beneath else None
 
     async def run_hook(self, where: str, hook: Hook | None, context: PackContext) -> None:
         """Run a hook, sync or async, within the limit. Whatever it raises becomes a HookError without secrets."""
@@ -429,6 +461,10 @@ class Settler:
             self._publish(key, None)
         self._switched(self._stacks)
         return leaving
+
+
+def _rank(entry: Entry) -> tuple[int, int]:
+    return (entry.priority, entry.sequence)
 
 
 def _index_of_active(verdicts: Iterable[Verdict]) -> int:

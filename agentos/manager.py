@@ -1,5 +1,6 @@
 """ExtensionManager: loads packs, keeps stacks, and is the only one who changes either."""
 
+import asyncio
 import itertools
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -33,8 +34,8 @@ from agentos.events import (
 )
 from agentos.model.context import Port
 from agentos.model.descriptor import Descriptor
-from agentos.model.manifest import ExtensionManifest, PackEntry, as_manifest, as_override, as_overrides
-from agentos.model.overrides import GROUPS, Override, OverrideLayers, Overrides
+from agentos.model.manifest import ExtensionManifest, PackEntry, as_manifest
+from agentos.model.overrides import GROUPS, Override, OverrideLayers, Overrides, as_override, as_overrides
 from agentos.model.pack import ExtensionPack
 from agentos.model.report import LoadReport, PackOutcome, PackRecord
 from agentos.model.source import Source
@@ -102,6 +103,7 @@ class ExtensionManager:
             require_open=self._require_open,
         )
         self._closed = False
+        self._ended = asyncio.Event()
         self.services: Services = self._hub.handle(self, "host")
 
     async def __aenter__(self) -> Self:
@@ -187,6 +189,8 @@ class ExtensionManager:
         self, pack: ExtensionPack, *, options: Mapping[str, Any] | None = None, priority: int | None = None
     ) -> PackOutcome:
         """Load a pack that the host made itself. It has no source, so it can't be reloaded."""
+        if not isinstance(pack, ExtensionPack):
+            raise TypeError(f"load_pack takes an ExtensionPack, got {type(pack).__name__}; load() takes an entry")
         self._require_open()
         with self._claims.change() as change:
             outcome = await self._load_adopted(change, pack, options or {}, priority)
@@ -276,6 +280,7 @@ class ExtensionManager:
 
         if made.disabled is None:
             await self._run_pack_hook("on_activate", made)
+            made.order = self._settler.take_order()
         try:
             keys = [seat.key for seat in (*offered, *leaving)]
             await self._settler.attempt(change, keys, alter, undo)
@@ -390,17 +395,27 @@ class ExtensionManager:
         """Bring a disabled pack back, whole or not at all; what had failed in an enabled one is tried again."""
         self._require_open()
         self._books.find(key)
-        with self._claims.change() as change:
-            loaded = await self._hold(change, key)
-            if loaded.disabled is None:
-                await self._switch_pack(change, loaded, None)
-            else:
-                await self._enable(change, loaded)
-        await self._tell(change)
+        try:
+            with self._claims.change() as change:
+                loaded = await self._hold(change, key)
+                if loaded.disabled is None:
+                    await self._switch_pack(change, loaded, None)
+                else:
+                    await self._try_to_enable(change, loaded)
+        finally:
+            await self._tell(change)
         return loaded.record()
+
+    async def _try_to_enable(self, change: Change, loaded: LoadedPack) -> None:
+        try:
+            await self._enable(change, loaded)
+        except HookError as error:
+            self._failed(loaded.key, loaded.source, error)
+            raise
 
     async def _enable(self, change: Change, loaded: LoadedPack) -> None:
         await self._run_pack_hook("on_activate", loaded)
+        loaded.order = self._settler.take_order()
 
         def alter() -> Collection[Seat]:
             loaded.disabled = None
@@ -454,8 +469,8 @@ class ExtensionManager:
         self._require_open()
         with self._claims.change() as change:
             self._secrets.set(id, value)
-            self._secrets.has_changed(id)
-            self._events.post(SecretChanged(id=id))
+            if self._secrets.has_changed(id):
+                self._events.post(SecretChanged(id=id))
             await self._regate(change, [id])
         await self._tell(change)
 
@@ -488,6 +503,11 @@ class ExtensionManager:
         self._require_open()
         return await self._registrar.register(descriptor, source)
 
+    async def unregister(self, kind: str, id: str) -> bool:
+        """Take the entry off that is active when its turn comes; False if there is none."""
+        self._require_open()
+        return await self._registrar.unregister((kind, id))
+
     async def remove(self, entry: Entry) -> bool:
         """Take one entry off its stack; False if it is not there any more."""
         self._require_open()
@@ -513,28 +533,33 @@ class ExtensionManager:
         if self._claims.is_nested():
             raise AgentOSError("shutdown can't be called from a hook: it would wait for that hook")
         if self._closed:
+            await self._ended.wait()
             return []
         self._closed = True
-        await self._claims.idle()
-        with self._claims.change() as change:
-            leaving = self._settler.withdraw()
-            for member in self._members():
-                await self._settler.retire({seat: leaving[seat] for seat in member.seats if seat.warm})
-                if isinstance(member, LoadedPack):
-                    self._books.strike(member)
-                    await self._let_go(member)
-                else:
-                    change.raised += await self._maker.dismiss(member.scope)
-            self._hub.close()
-            change.raised += await self._hub.release_all(self)
-        await self._tell(change)
+        try:
+            await self._claims.idle()
+            with self._claims.change() as change:
+                await self._end(change)
+            await self._tell(change)
+        finally:
+            self._ended.set()
         return change.raised
 
-    def _members(self) -> list[Member]:
-        """Return everybody who brought something, the newest first."""
+    async def _end(self, change: Change) -> None:
+        """Undo every activation, descriptors' and packs', the last one first; then let everybody go."""
+        leaving = self._settler.withdraw()
         seats = [seat for key in self._settler.all_keys() for seat in self._settler.seats(key)]
-        members: dict[Any, None] = dict.fromkeys([*self._books, *(seat.owner for seat in seats)])
-        return sorted(members, key=lambda member: member.sequence or member.seats[0].offer.sequence, reverse=True)
+        undone: list[Seat | LoadedPack] = [*leaving, *self._books]
+        for one in sorted(undone, key=lambda one: one.order, reverse=True):
+            if isinstance(one, Seat):
+                await self._settler.retire({one: leaving[one]})
+            else:
+                self._books.strike(one)
+                await self._let_go(one)
+        for owner in dict.fromkeys(seat.owner for seat in seats if not isinstance(seat.owner, LoadedPack)):
+            change.raised += await self._maker.dismiss(owner.scope)
+        self._hub.close()
+        change.raised += await self._hub.release_all(self)
 
     # -- small parts -------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ class ToolOrchestrator:
         self._concurrency = concurrency
         self._lists: dict[_Held, list[ToolInfo]] = {}
         self._lists_version = -1
+        self._waiting: dict[str, list[_Waiting]] = {}
 
     # -- what is offered ---------------------------------------------------------------------------------------
 
@@ -84,6 +85,8 @@ class ToolOrchestrator:
         """Run one call for *principal*: by default the host itself, which may call everything."""
         if type(call) is not ToolCall:
             call = _as_call(call)
+        if principal is not None and type(principal) is not Principal:
+            raise TypeError(f"expected a Principal, got {type(principal).__name__}")
         result = await self._process(call, principal or SYSTEM, session, 0)
         return result if call.id is None else attrs.evolve(result, call_id=call.id)
 
@@ -101,10 +104,17 @@ class ToolOrchestrator:
         results: list[ToolResult | None] = [None] * len(given)
         places = asyncio.Semaphore(self._concurrency)
 
+        waiting = [_Waiting() for _ in given]
+        for call, place in zip(given, waiting, strict=True):
+            if call.id is not None:
+                self._waiting.setdefault(call.id, []).append(place)
+
         async def run(positions: Iterable[int]) -> None:
             for position in positions:
                 async with places:
-                    results[position] = await self.process_tool_call(given[position], principal, session=session)
+                    results[position] = await self._run_unless_cancelled(
+                        given[position], waiting[position], principal, session
+                    )
 
         in_order = [position for position, call in enumerate(given) if self._is_ordered(call)]
         alone = [[position] for position in range(len(given)) if position not in set(in_order)]
@@ -114,13 +124,30 @@ class ToolOrchestrator:
                     group.create_task(run(positions))
         return [result for result in results if result is not None]
 
+    async def _run_unless_cancelled(
+        self, call: ToolCall, place: "_Waiting", principal: Principal | None, session: Mapping[str, Any] | None
+    ) -> ToolResult:
+        """Run a call that waited for its turn, or answer for one that was cancelled meanwhile."""
+        if call.id is not None:
+            others = self._waiting[call.id]
+            others.remove(place)
+            if not others:
+                del self._waiting[call.id]
+        if place.is_cancelled:
+            result = self.executor.funnel.failure("Cancelled", "the call was cancelled before it began", {})
+            return attrs.evolve(result, call_id=call.id)
+        return await self.process_tool_call(call, principal, session=session)
+
     def _is_ordered(self, call: ToolCall) -> bool:
         found = self.executor.find(call.name)
         return found is not None and found.tool.ordered
 
     async def cancel(self, call_id: str) -> bool:
         """Cancel the call of that id, which then returns a Cancelled result. False if none runs."""
-        return await self.executor.cancel(call_id)
+        waiting = self._waiting.get(call_id, ())
+        for place in waiting:
+            place.is_cancelled = True
+        return await self.executor.cancel(call_id) or bool(waiting)
 
     async def _process(
         self, call: ToolCall, principal: Principal, session: Mapping[str, Any] | None, depth: int
@@ -168,6 +195,15 @@ class ToolOrchestrator:
     def tell(self, context: ToolContext, kind: str, told: Mapping[str, Any]) -> Any:
         """Post what a tool tells while it runs."""
         return self.executor.tell(context, kind, told)
+
+
+class _Waiting:
+    """A call that waits for its turn, and may be cancelled before it comes."""
+
+    __slots__ = ("is_cancelled",)
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
 
 
 def _prompts(tool: Tool) -> Iterable[str]:

@@ -50,15 +50,21 @@ class Shelf:
     """How many tools are registered, and listed for a request."""
 
     distribution: str
-    how: str
+    adding: str
+    listing: str
     register: Callable[[Sequence[Function]], Any]
     listed: Callable[[Any], Awaitable[Sequence[Any]]]
     is_async: bool = True
 
     @property
     def title(self) -> str:
-        """Return the name for a table."""
-        return f"{titled(self.distribution)}: {self.how}"
+        """Return the name for a table of registering and listing."""
+        return f"{titled(self.distribution)}: {self.adding}, {self.listing}"
+
+    @property
+    def title_of_list(self) -> str:
+        """Return the name for a table of listing alone."""
+        return f"{titled(self.distribution)}: {self.listing}"
 
 
 Found = TypeVar("Found", Way, Shelf)
@@ -359,15 +365,14 @@ WAYS = [
 ]
 
 SHELVES = [
-    Shelf("semantic-kernel", "add_functions, metadata", _semantic_kernel_register, _semantic_kernel_listed),
-    Shelf("smolagents", "@tool, get_tool_json_schema", _smolagents_register, _smolagents_listed, is_async=False),
-    Shelf("pydantic-ai-slim", "FunctionToolset, get_tools", _pydantic_register, _pydantic_listed),
-    Shelf("agno", "Function.from_callable, to_dict", _agno_register, _agno_listed),
-    Shelf("openai-agents", "function_tool, get_all_tools", _openai_agents_register, _openai_agents_listed),
-    Shelf("langchain-core", "from_function, convert_to_openai_tool", _langchain_register, _langchain_listed),
-    Shelf("fastmcp", "server.tool, list_tools", _fastmcp_register, _fastmcp_listed),
+    Shelf("semantic-kernel", "add_functions", "metadata", _semantic_kernel_register, _semantic_kernel_listed),
+    Shelf("smolagents", "@tool", "get_tool_json_schema", _smolagents_register, _smolagents_listed, is_async=False),
+    Shelf("pydantic-ai-slim", "FunctionToolset", "get_tools", _pydantic_register, _pydantic_listed),
+    Shelf("agno", "Function.from_callable", "to_dict", _agno_register, _agno_listed),
+    Shelf("openai-agents", "function_tool", "get_all_tools", _openai_agents_register, _openai_agents_listed),
+    Shelf("langchain-core", "from_function", "convert_to_openai_tool", _langchain_register, _langchain_listed),
+    Shelf("fastmcp", "server.tool", "list_tools", _fastmcp_register, _fastmcp_listed),
 ]
-
 
 _IMPORTS = {
     "agno": "from agno.tools.function import Function",

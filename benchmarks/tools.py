@@ -378,7 +378,7 @@ def list_again(effort: Effort) -> Iterator[Row]:
         }
         for shelf in _usable(runner, module, sync_module):
             held = shelf.register(_fresh(module if shelf.is_async else sync_module))
-            probes[shelf.title] = timed(functools.partial(_listing, runner, shelf, held))
+            probes[shelf.title_of_list] = timed(functools.partial(_listing, runner, shelf, held))
         took = take_turns(probes, effort.rounds)
         runner.run(host.shutdown())
     what = f"openai.tools(host) again, {count:,} tools"

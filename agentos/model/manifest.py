@@ -9,7 +9,7 @@ import attrs
 from agentos.errors import ManifestError, Problem
 from agentos.model._checks import fault_of_owner, fault_of_priority, frozen_mapping
 from agentos.model.files import check, plain, read_file, structure
-from agentos.model.overrides import Override, Overrides
+from agentos.model.overrides import Overrides, as_overrides, structure_overrides
 from agentos.model.pack import ExtensionPack
 
 PERMISSIONS = ("tools:register",)
@@ -101,7 +101,7 @@ def _entries(value: Iterable[Any]) -> tuple[PackEntry, ...]:
 def _entry(item: Any, index: int) -> PackEntry:
     if isinstance(item, PackEntry):
         return item
-    if isinstance(item, ExtensionPack):
+    if isinstance(item, ExtensionPack) or callable(item):
         return PackEntry(factory=item)
     if isinstance(item, Mapping):
         try:
@@ -149,7 +149,7 @@ def _structure(data: Any, origin: str, base: Path | None) -> ExtensionManifest:
             entries.append(attrs.evolve(entry, base_path=base))
     if problems:
         raise ManifestError(origin, problems)
-    return ExtensionManifest(packs=entries, overrides=_structure_overrides(data.get("overrides", {}), origin))
+    return ExtensionManifest(packs=entries, overrides=structure_overrides(data.get("overrides", {}), origin))
 
 
 def _bad_versions(data: Any) -> Iterable[Problem]:
@@ -161,48 +161,6 @@ def _bad_versions(data: Any) -> Iterable[Problem]:
             yield Problem(f"packs[{index}].version", fault)
 
 
-def _structure_overrides(data: Mapping[str, Any], origin: str) -> Overrides:
-    groups = {group: overrides for group, overrides in data.items() if group != "$schema"}
-    return Overrides(
-        {
-            group: {key: structure(raw, Override, origin, (group, key)) for key, raw in overrides.items()}
-            for group, overrides in groups.items()
-        }
-    )
-
-
-def as_overrides(value: "Overrides | Mapping[str, Any] | str | Path | None", origin: str = "overrides") -> Overrides:
-    """Return overrides from a value, a mapping in the files' spelling, or a file."""
-    if value is None:
-        return Overrides()
-    if isinstance(value, Overrides):
-        return value
-    if isinstance(value, str | Path):
-        origin = str(value)
-        value = read_file(Path(value))
-    data = plain(_unstructured(value), origin)
-    if problems := check(data, "overrides"):
-        raise ManifestError(origin, problems)
-    return _structure_overrides(data, origin)
-
-
-def _unstructured(value: Any) -> Any:
-    """Let Override values stand in a mapping where files have mappings."""
-    if isinstance(value, Override):
-        said = {"enabled": value.enabled, "priority": value.priority}
-        return {name: field for name, field in said.items() if field is not None} | {"options": value.options}
-    if isinstance(value, Mapping):
-        return {key: _unstructured(item) for key, item in value.items()}
-    return value
-
-
-def as_override(value: "Override | Mapping[str, Any]", kind: str, key: str) -> Override:
-    """Return one override from a value or a mapping in the files' spelling."""
-    if isinstance(value, Override):
-        return value
-    return as_overrides({kind: {key: value}}, f"override {kind}:{key}").of(kind)[key]
-
-
 def as_manifest(value: "ExtensionManifest | Mapping[str, Any] | str | Path | None") -> ExtensionManifest:
     """Return a manifest from a value, a mapping in the files' spelling, a file, or nothing."""
     if value is None:
@@ -211,6 +169,8 @@ def as_manifest(value: "ExtensionManifest | Mapping[str, Any] | str | Path | Non
         return value
     if isinstance(value, str | Path):
         return ExtensionManifest.from_file(value)
+    if isinstance(value, list | tuple):
+        return ExtensionManifest(packs=value)
     return ExtensionManifest.from_dict(value)
 
 

@@ -1,12 +1,14 @@
 """What operators change without touching a pack."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from agentos.errors import ManifestError, Problem
 from agentos.model._checks import fault_of_priority, frozen_mapping
+from agentos.model.files import check, plain, read_file, structure
 
 GROUPS: Mapping[str, str] = {
     "tools": "tool",
@@ -36,7 +38,8 @@ def _by_kind(groups: Mapping[str, Mapping[str, Override]]) -> Mapping[str, Mappi
     """Sort *groups* by kind; a group under two names is one group."""
     merged: dict[str, dict[str, Override]] = {}
     for group, overrides in groups.items():
-        merged.setdefault(GROUPS.get(group, group), {}).update(overrides)
+        said = {key: one if isinstance(one, Override) else Override(**one) for key, one in overrides.items()}
+        merged.setdefault(GROUPS.get(group, group), {}).update(said)
     return frozen_mapping({kind: frozen_mapping(overrides) for kind, overrides in merged.items()})
 
 
@@ -45,6 +48,16 @@ class Overrides:
     """Overrides by kind, then by `id` or `pack:id`."""
 
     by_kind: Mapping[str, Mapping[str, Override]] = attrs.field(factory=dict, converter=_by_kind)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "Overrides":
+        """Read a `.json`, `.toml` or `.yaml` file."""
+        return as_overrides(path)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Overrides":
+        """Take a mapping in the spelling of the files."""
+        return as_overrides(data)
 
     def of(self, kind: str) -> Mapping[str, Override]:
         """Return the overrides of one kind."""
@@ -102,3 +115,46 @@ class OverrideLayers:
                 for key in (f"{pack}:{id}", id):
                     if key in group:
                         yield f"the {name} override {key!r}", group[key]
+
+
+def structure_overrides(data: Mapping[str, Any], origin: str) -> Overrides:
+    """Make overrides of data that was checked."""
+    groups = {group: overrides for group, overrides in data.items() if group != "$schema"}
+    return Overrides(
+        {
+            group: {key: structure(raw, Override, origin, (group, key)) for key, raw in overrides.items()}
+            for group, overrides in groups.items()
+        }
+    )
+
+
+def as_overrides(value: "Overrides | Mapping[str, Any] | str | Path | None", origin: str = "overrides") -> Overrides:
+    """Return overrides from a value, a mapping in the files' spelling, or a file."""
+    if value is None:
+        return Overrides()
+    if isinstance(value, Overrides):
+        return value
+    if isinstance(value, str | Path):
+        origin = str(value)
+        value = read_file(Path(value))
+    data = plain(_unstructured(value), origin)
+    if problems := check(data, "overrides"):
+        raise ManifestError(origin, problems)
+    return structure_overrides(data, origin)
+
+
+def _unstructured(value: Any) -> Any:
+    """Let Override values stand in a mapping where files have mappings."""
+    if isinstance(value, Override):
+        said = {"enabled": value.enabled, "priority": value.priority}
+        return {name: field for name, field in said.items() if field is not None} | {"options": value.options}
+    if isinstance(value, Mapping):
+        return {key: _unstructured(item) for key, item in value.items()}
+    return value
+
+
+def as_override(value: "Override | Mapping[str, Any]", kind: str, key: str) -> Override:
+    """Return one override from a value or a mapping in the files' spelling."""
+    if isinstance(value, Override):
+        return value
+    return as_overrides({kind: {key: value}}, f"override {kind}:{key}").of(kind)[key]

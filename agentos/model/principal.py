@@ -54,7 +54,10 @@ class Principal:
     def narrow(self, scopes: Iterable[str]) -> "Principal":
         """Return this principal with at most *scopes*. It can only shrink, and never yields `*`."""
         wanted = _rules(scopes) - {EVERYTHING}
-        return attrs.evolve(self, scopes=wanted if self.scopes is None else wanted & self.scopes)
+        held = wanted & self.scopes if self.scopes is not None else wanted
+        if EVERYTHING not in self.access:
+            held &= self.access
+        return attrs.evolve(self, access=held, scopes=held)
 
     def may_call(self, tool: Any) -> bool:
         """Tell whether *tool* exists for this principal: it is public, or every rule it requires is held."""

@@ -130,7 +130,7 @@ class SecretSources:
             value = await answer if inspect.isawaitable(answer) else answer
         except Exception as error:  # noqa: BLE001 - a vault is foreign code: without an answer the secret is missing
             self._complain(id, self.masker.describe(error))
-            return None
+            return self._fetched.get(id)  # an outage does not take away what is known
         return None if value is None else _text(id, value)
 
     def _complain(self, id: str, why: str) -> None:

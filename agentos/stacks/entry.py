@@ -1,6 +1,6 @@
 """An entry: a descriptor on its stack, as it stood at one moment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -63,6 +63,21 @@ class Entry:
         """Return what the descriptor offers."""
         return self.descriptor.payload
 
+    @property
+    def pack(self) -> str:
+        """Return the name of the pack that brought it."""
+        return self.source.pack
+
+    @property
+    def version(self) -> str | None:
+        """Return the version of the pack that brought it."""
+        return self.source.version
+
+    @property
+    def origin(self) -> str:
+        """Return where the pack came from."""
+        return self.source.origin
+
     def __str__(self) -> str:
         return f"{self.source} [{self.state}] priority {self.priority}: {self.reason}"
 
@@ -93,4 +108,9 @@ class LifecycleContext(PackContext):
     """What a descriptor's hooks get: the pack's context, the entry, and the one beneath it."""
 
     entry: Entry
-    below: Entry | None
+    _find_below: Callable[[], Entry | None] = attrs.field(repr=False)
+
+    @property
+    def below(self) -> Entry | None:
+        """Return the entry in force beneath this one: looked up now, not remembered."""
+        return self._find_below()

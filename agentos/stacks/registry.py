@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from agentos.errors import DescriptorError
 from agentos.model.descriptor import Descriptor
 from agentos.model.source import Source
 from agentos.stacks.entry import Entry
@@ -17,6 +18,10 @@ class Writer(Protocol):
 
     async def register(self, descriptor: Descriptor[Any], *, source: Source | None = None) -> Entry:
         """Push *descriptor* on its stack."""
+        ...
+
+    async def unregister(self, kind: str, id: str) -> bool:
+        """Take the active entry of a stack off."""
         ...
 
     async def remove(self, entry: Entry) -> bool:
@@ -93,12 +98,13 @@ class Registry:
 
     async def register(self, descriptor: Descriptor[Any], *, source: Source | None = None) -> Entry:
         """Push *descriptor* on its stack; raise HookError and leave nothing if its activation fails."""
+        if isinstance(descriptor, Descriptor) and descriptor.kind != self.kind:
+            raise DescriptorError(f"this registry is of kind {self.kind!r}, the descriptor of kind {descriptor.kind!r}")
         return await self._writer.register(descriptor, source=source)
 
     async def unregister(self, id: str) -> bool:
         """Take the active entry of *id* off its stack; False if there is none."""
-        entry = self.get_active(id)
-        return entry is not None and await self._writer.remove(entry)
+        return await self._writer.unregister(self.kind, id)
 
     async def remove(self, entry: Entry) -> bool:
         """Take *entry* off its stack, whatever its state; False if it is not there any more."""

@@ -1,4 +1,4 @@
-"""Filling in the defaults that a schema says, wherever it says them."""
+"""Completing what was validated: defaults wherever a schema says them, and whole numbers as ints."""
 
 import copy
 from collections.abc import Callable
@@ -61,23 +61,27 @@ class _Fillers:
     def _of_object(self, schema: dict[str, Any]) -> Filler | None:
         here: list[tuple[str, Any]] = []
         inside: list[tuple[str, Filler]] = []
+        whole: list[str] = []
         properties = schema.get("properties")
         for name, inner in properties.items() if isinstance(properties, dict) else ():
+            if _is_whole(inner):
+                whole.append(name)
             if isinstance(inner, dict) and "default" in inner:
                 here.append((name, inner["default"]))
             if (filler := self.of(inner)) is not None:
                 inside.append((name, filler))
         others = self.of(schema.get("additionalProperties"))
-        if not here and not inside and others is None:
+        if not here and not inside and not whole and others is None:
             return None
-        return _fill_object(here, inside, others, frozenset(properties or ()))
+        return _fill_object(here, inside, whole, others, frozenset(properties or ()))
 
     def _of_list(self, schema: dict[str, Any]) -> Filler | None:
         first = [self.of(inner) for inner in _list(schema.get("prefixItems"))]
         rest = self.of(schema.get("items"))
-        if rest is None and not any(first):
+        is_whole = _is_whole(schema.get("items"))
+        if rest is None and not any(first) and not is_whole:
             return None
-        return _fill_list(first, rest)
+        return _fill_list(first, rest, is_whole=is_whole)
 
     def _of_union(self, options: list[Any]) -> Filler | None:
         """Return what fills in the defaults of the first option that an instance fits."""
@@ -97,6 +101,21 @@ class _Fillers:
         return fill
 
 
+def _is_whole(schema: Any) -> bool:
+    """Tell whether *schema* takes whole numbers only, or null."""
+    if not isinstance(schema, dict):
+        return False
+    options = _list(schema.get("anyOf"))
+    if options:
+        return all(_is_whole(one) or _is_null(one) for one in options) and any(map(_is_whole, options))
+    kind = schema.get("type")
+    return kind == "integer" or (isinstance(kind, list) and set(kind) <= {"integer", "null"} and "integer" in kind)
+
+
+def _is_null(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "null"
+
+
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -113,11 +132,18 @@ def _in_turn(parts: list[Filler]) -> Filler | None:
 
 
 def _fill_object(
-    here: list[tuple[str, Any]], inside: list[tuple[str, Filler]], others: Filler | None, known: frozenset[str]
+    here: list[tuple[str, Any]],
+    inside: list[tuple[str, Filler]],
+    whole: list[str],
+    others: Filler | None,
+    known: frozenset[str],
 ) -> Filler:
     def fill(value: Any) -> None:
         if type(value) is not dict:
             return
+        for name in whole:
+            if type(value.get(name)) is float:  # 1.0 is a whole number in JSON, and an int to whoever asked for one
+                value[name] = int(value[name])
         for name, default in here:
             if name not in value:
                 value[name] = copy.deepcopy(default) if type(default) in (dict, list) else default
@@ -131,10 +157,12 @@ def _fill_object(
     return fill
 
 
-def _fill_list(first: list[Filler | None], rest: Filler | None) -> Filler:
+def _fill_list(first: list[Filler | None], rest: Filler | None, *, is_whole: bool) -> Filler:
     def fill(value: Any) -> None:
         if type(value) is not list:
             return
+        if is_whole:
+            value[len(first) :] = [int(one) if type(one) is float else one for one in value[len(first) :]]
         for filler, item in zip(first, value, strict=False):
             if filler is not None:
                 filler(item)

@@ -551,7 +551,7 @@ def _is_hashable(key: Any) -> bool:
 _SIMPLE: Mapping[Any, Node] = {
     str: Node({"type": "string"}),
     int: Node({"type": "integer"}),
-    float: Node({"type": "number"}),
+    float: Node({"type": "number"}, float),
     bool: Node({"type": "boolean"}),
     type(None): Node({"type": "null"}),
     object: Node({}),

@@ -97,7 +97,7 @@ def errors_of(validator: Any, instance: Any) -> list[Any]:
 
 
 def _is_large(instance: Any) -> bool:
-    waiting, seen = [instance], 0
+    waiting, seen = [instance] if type(instance) in (dict, list) else [], 0
     while waiting and seen <= _LARGE:
         inner = waiting.pop()
         seen += len(inner)

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Iterator
-from types import CoroutineType
+from types import AsyncGeneratorType, CoroutineType
 from typing import Any, Literal
 
 from agentos.tools.context import ToolContext
@@ -145,6 +145,12 @@ class Running:
                 task.exception()  # seen
         return None if self.ended_by is not None else task.result()
 
+    async def gathered(self, value: Any, context: ToolContext, prepared: Prepared) -> Any:
+        """Gather what comes out of a generator or iterator that an async tool returned; anything else is itself."""
+        if type(value) is AsyncGeneratorType:
+            return await self._inline(_collected(value, context), prepared.timeout)
+        return _gathered(value, context) if issubclass(type(value), Iterator) else value
+
     # -- in a thread -------------------------------------------------------------------------------------------
 
     async def in_thread(
@@ -156,7 +162,7 @@ class Running:
 
         def call() -> Any:
             value = prepared.execute(arguments, context)  # type: ignore[misc]  # bound, or it would not be in force
-            return _gathered(value, context) if inspect.isgenerator(value) else value
+            return _gathered(value, context) if issubclass(type(value), Iterator) else value
 
         job = threads.start(call)
         self._future = job.future

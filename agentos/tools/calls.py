@@ -1,5 +1,6 @@
 """A call and its one result."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -52,7 +53,7 @@ class ToolResult:
         cls, output: Any = None, content: str | None = None, state: Any = None, *, stop: bool = False
     ) -> "ToolResult":
         """Return a success; without *content* the model reads the output as text."""
-        return cls(success=True, output=output, content=content or "", state=state, stop=stop)
+        return cls(success=True, output=output, content=content or _text(output), state=state, stop=stop)
 
     @classmethod
     def fail(cls, type: str, message: str, details: Mapping[str, Any] | None = None, state: Any = None) -> "ToolResult":
@@ -76,9 +77,22 @@ class Batch:
         }
         if not failed:
             return ToolResult.ok(output)
+        content = f"PartialFailure: {failed} of {len(results)} failed\n{_text(output)}"
         message = f"{failed} of {len(results)} failed; see results for each"
         error = ToolError("PartialFailure", message, {"succeeded": len(results) - failed, "failed": failed})
-        return ToolResult(success=False, output=output, error=error)
+        return ToolResult(success=False, output=output, content=content, error=error)
+
+
+def _text(output: Any) -> str:
+    """Return what a model reads of plain JSON; anything else is put into words when the call ends."""
+    if isinstance(output, str):
+        return output if output.strip() else "(empty text)"
+    if output is None:
+        return "(no output)"
+    try:
+        return json.dumps(output, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return ""
 
 
 def _summary(result: ToolResult) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a tool is given with its arguments."""
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentos.model.context import PackLogger, SharedServices
@@ -100,13 +100,21 @@ class ToolContext:
         """Tell the host a part of the result before the whole is there."""
         return _Told(self._door.tell(self, "content", {"content": text}))
 
-    async def call(self, name: str, arguments: Any = None) -> ToolResult:
-        """Call another tool for the same principal, through the same pipeline."""
-        return await self._door.call_from(self, name, arguments)
+    def call(self, name: str, arguments: Any = None) -> Any:
+        """Call another tool for the same principal, through the same pipeline.
 
-    async def below(self, arguments: Any = None) -> ToolResult:
-        """Call the tool beneath this one on its stack, looked up now, through the same checks."""
-        return await self._door.below_from(self, arguments)
+        Await it in an async tool. A sync tool, which runs in a thread, gets the result itself.
+        """
+        return self._result(self._door.call_from(self, name, arguments))
+
+    def below(self, arguments: Any = None) -> Any:
+        """Call the tool beneath this one on its stack, looked up now, through the same checks: as `call`."""
+        return self._result(self._door.below_from(self, arguments))
+
+    def _result(self, call: Coroutine[Any, Any, ToolResult]) -> Any:
+        if self._loop is None:
+            return call
+        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
 
     def __repr__(self) -> str:
         return f"<ToolContext {self._prepared.qualified_id} for {self.principal.id}>"

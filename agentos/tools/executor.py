@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 
 import attrs
 
+from agentos._calls import to_the_end
 from agentos.events import EventBus
 from agentos.model._checks import did_you_mean
 from agentos.model.principal import SYSTEM, Principal
@@ -19,7 +20,7 @@ from agentos.tools._structure import BuildError
 from agentos.tools.calls import ToolCall, ToolResult
 from agentos.tools.context import ToolContext
 from agentos.tools.events import ToolContent, ToolFinished, ToolProgress, ToolsChanged, ToolStarted
-from agentos.tools.funnel import Funnel
+from agentos.tools.funnel import PLAIN, Funnel
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.prepared import Prepared
 from agentos.tools.threads import Threads, TooManyAbandonedError
@@ -60,6 +61,13 @@ class ToolExecutor:
         threads: Threads | None = None,
         funnel: Funnel | None = None,
     ) -> None:
+        if not isinstance(registry, Registry):
+            found = getattr(registry, "registry", None)
+            if not callable(found):
+                raise TypeError(
+                    f"ToolExecutor takes a Registry, such as manager.registry('tool'), got {type(registry).__name__}"
+                )
+            registry = found("tool")
         self.registry = registry
         self._backstage = cast("Backstage", registry.writer)
         self._masker = self._backstage.masker
@@ -199,6 +207,7 @@ class ToolExecutor:
         began = time.perf_counter() if told else 0.0
         if told:
             self._events.post(ToolStarted(**_who(context)))
+            await self._events.deliver()
         users = prepared.users
         lease = users.enter()
         running = Running(context, self._watch)
@@ -216,12 +225,13 @@ class ToolExecutor:
             if call_id is not None:
                 self._forget_running(call_id, running)
             if told and result is not None:
-                error = result.error.type if result.error else None
-                seconds = time.perf_counter() - began
-                self._events.post(ToolFinished(**_who(context), success=result.success, error=error, seconds=seconds))
-        if told:
-            await self._events.deliver()
+                await to_the_end(self._tell_of_end(context, result, time.perf_counter() - began))
         return result
+
+    async def _tell_of_end(self, context: ToolContext, result: ToolResult, seconds: float) -> None:
+        error = result.error.type if result.error else None
+        self._events.post(ToolFinished(**_who(context), success=result.success, error=error, seconds=seconds))
+        await self._events.deliver()
 
     async def _outcome(
         self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext, running: Running
@@ -231,6 +241,8 @@ class ToolExecutor:
                 value = await running.on_loop(prepared, arguments, context)
             else:
                 value = await running.in_thread(prepared, arguments, context, self.threads)
+            if type(value) not in PLAIN and running.ended_by is None:
+                value = await running.gathered(value, context, prepared)
         except asyncio.CancelledError as error:
             if running.ended_by is not None:
                 return self._ended(prepared, running)
@@ -248,7 +260,11 @@ class ToolExecutor:
             return self._raised(prepared, error)
         if running.ended_by is not None:
             return self._ended(prepared, running)
-        return self._checked(prepared, value)
+        try:
+            return self._checked(prepared, value)
+        except Exception as error:  # noqa: BLE001 - what a tool returned has methods of its own; no call goes without result
+            message = f"the tool did run, but what it returned could not be used: {self._masker.describe(error)}"
+            return self.funnel.failure("ResultNotSerialisable", message, prepared.meta)
 
     def _not_built(self, prepared: Prepared, error: BuildError) -> ToolResult:
         """Return the result of arguments that fit the schema, but not the types that the function declared."""
@@ -270,11 +286,7 @@ class ToolExecutor:
 
     def _checked(self, prepared: Prepared, value: Any) -> ToolResult:
         """Make the result, and hold its output against the tool's output schema."""
-        try:
-            result = self.funnel.success(value, prepared.meta)
-        except Exception as error:  # noqa: BLE001 - what a tool returns has methods of its own
-            message = f"the tool did run, but what it returned could not be read: {self._masker.describe(error)}"
-            return self.funnel.failure("ResultNotSerialisable", message, prepared.meta)
+        result = self.funnel.success(value, prepared.meta)
         if prepared.output_is_valid is None or not result.success or "output_dropped" in result.meta:
             return result
         if prepared.output_is_valid(result.output):

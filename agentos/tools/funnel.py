@@ -15,6 +15,7 @@ from uuid import UUID
 import attrs
 
 from agentos.secrets.masking import Masker
+from agentos.tools._structure import show_duration
 from agentos.tools.calls import ToolError, ToolResult
 
 CONTENT_LIMIT = 60_000
@@ -24,7 +25,8 @@ OUTPUT_LIMIT = 2_000_000
 STATE_LIMIT = 2_000_000
 _DEPTH = 64
 _encode = json.JSONEncoder(ensure_ascii=False).encode
-_PLAIN = frozenset({str, int, bool, type(None)})
+PLAIN = frozenset({str, int, bool, type(None)})
+"""Types whose values are JSON as they are."""
 
 
 class NotSerialisableError(ValueError):
@@ -34,7 +36,7 @@ class NotSerialisableError(ValueError):
 def to_json(value: Any, path: str = "$", depth: int = 0) -> Any:
     """Return *value* as plain JSON values; raise NotSerialisableError with the place that can't be."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return value
     if kind is float:
         if not math.isfinite(value):
@@ -68,16 +70,18 @@ def _converted(value: Any, path: str, depth: int) -> Any:
     if isinstance(value, int | float):
         return to_json(float(value) if isinstance(value, float) else int(value), path, depth + 1)
     if attrs.has(type(value)):
-        fields = {_alias(field): getattr(value, field.name) for field in attrs.fields(type(value))}
+        # As in the schema: what is not an argument of the class is not part of its JSON.
+        fields = {_alias(field): getattr(value, field.name) for field in attrs.fields(type(value)) if field.init}
         return to_json(fields, path, depth + 1)
     if hasattr(value, "__dataclass_fields__"):
-        return to_json({name: getattr(value, name) for name in value.__dataclass_fields__}, path, depth + 1)
+        members = [name for name, field in value.__dataclass_fields__.items() if field.init and hasattr(value, name)]
+        return to_json({name: getattr(value, name) for name in members}, path, depth + 1)
     if callable(dump := getattr(value, "model_dump", None)):
         return to_json(dump(mode="json"), path, depth + 1)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
-        return value.total_seconds()
+        return show_duration(value) if value >= timedelta() else value.total_seconds()
     if isinstance(value, UUID | PurePath | Decimal):
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):

@@ -5,8 +5,8 @@
     describe       the docstring and Annotated texts
     Schema         raw keywords for Annotated
 
-The arguments are validated against the schema before they are built: a builder checks nothing twice. JSON numbers
-reach the function as they were written, so a `float` may arrive as an int, and an `int` as 1.0.
+The arguments are validated against the schema before they are built: a builder checks nothing twice. An int where a
+`float` was declared arrives as a float; 1.0 where an `int` was declared is made an int at validation.
 """
 
 import contextlib

@@ -57,7 +57,11 @@ class ToolsService:
     async def sync(self, tools: Iterable[Any]) -> list[ToolInfo]:
         """Make *tools* this owner's whole set, at once or not at all; what did not change is not touched."""
         self._port.require(PERMISSION)
-        wanted = {tool.name: tool for tool in map(_tool, tools)}
+        given = [_tool(tool) for tool in tools]
+        wanted = {tool.name: tool for tool in given}
+        if len(wanted) < len(given):
+            twice = [name for name in wanted if sum(tool.name == name for tool in given) > 1]
+            raise ToolDefinitionError("ToolsService.sync", "tools", f"given twice: {', '.join(twice)}")
         standing = {entry.id: entry.payload for entry in self._port.entries("tool")}
         add = [Descriptor("tool", name, tool) for name, tool in wanted.items() if standing.get(name) is not tool]
         drop = [id for id in standing if id not in wanted]

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 import attrs
 
 from agentos.errors import ToolDefinitionError
-from agentos.model._checks import fault_of_name
+from agentos.model._checks import did_you_mean, fault_of_name
 
 Effect = Literal["read", "mutate", "destructive"]
 EFFECTS = ("read", "mutate", "destructive")
@@ -44,6 +44,10 @@ def _access(value: Any) -> Access:
     return tuple(value)
 
 
+def _names(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Tool:
     """What a model may call.
@@ -68,7 +72,7 @@ class Tool:
     display_name: str | None = None
     category: str | None = None
     system_prompt: str | None = attrs.field(default=None, repr=False)
-    aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    aliases: tuple[str, ...] = attrs.field(default=(), converter=_names)
     version: str | None = None
     coerce: bool = False
     toolset: "Toolset | None" = attrs.field(default=None, repr=False)
@@ -96,6 +100,7 @@ class Tool:
         schema = dict(input_schema)
         if schema.get("type") == "object" and "properties" in schema and not (_OPENERS & schema.keys()):
             schema["additionalProperties"] = False
+        _check_schemas(name, schema, output_schema)
         return cls(
             name=name,
             description=description,
@@ -132,6 +137,17 @@ class Tool:
         if self.function is None:
             raise TypeError(f"tool {self.name!r} was not made from a function; call it through a host")
         return self.function(*args, **kwargs)
+
+
+def _check_schemas(name: str, input_schema: Mapping[str, Any], output_schema: Mapping[str, Any] | None) -> None:
+    from agentos.tools.validation import compile_schema
+
+    compile_schema(input_schema, f"the input schema of tool {name!r}")
+    kind = input_schema.get("type", "object")
+    if "object" not in ([kind] if isinstance(kind, str) else kind):
+        raise ToolDefinitionError(f"tool {name!r}", "input_schema", f"arguments are an object, not of type {kind!r}")
+    if output_schema is not None:
+        compile_schema(output_schema, f"the output schema of tool {name!r}")
 
 
 _OPENERS = {"additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "patternProperties"}
@@ -264,6 +280,11 @@ def tool(
             "say effect= (read, mutate or destructive) and required_access= (rule ids, or PUBLIC); neither is guessed",
         )
 
+    known = [field.name for field in attrs.fields(Tool) if field.name not in ("input_schema", "execute", "function")]
+    for field in fields:
+        if field not in known:
+            raise ToolDefinitionError("@tool", field, f"unknown keyword{did_you_mean(field, known)}")
+
     def decorate(decorated: Callable[..., Any]) -> FunctionTool:
         return _from_function(
             decorated, name=name, description=description, effect=effect, required_access=required_access, **fields
@@ -277,6 +298,11 @@ def _from_function(
 ) -> FunctionTool:
     from agentos.tools.schemas import derive_input, derive_output, describe
 
+    called = name or getattr(function, "__name__", None)
+    if called is None:
+        raise ToolDefinitionError(
+            f"@tool on a {type(function).__name__}", "name", "it has no name of its own; say name="
+        )
     is_method = _first_parameter(function) in ("self", "cls")
     docs = describe(function)
     derived = derive_input(function, method=is_method, docs=docs)
@@ -284,7 +310,7 @@ def _from_function(
     if "output_schema" not in fields:
         fields["output_schema"] = derive_output(function)
     return FunctionTool(
-        name=name or function.__name__,
+        name=called,
         description=description if description is not None else docs.description,
         input_schema=derived.schema,
         execute=None if is_method else binder(function),

@@ -156,7 +156,7 @@ def test_effect_and_access_must_be_said():
 
 
 async def test_an_unusable_schema_is_refused_when_it_is_registered(host):
-    bad = Tool.from_schema(
+    bad = Tool(
         name="bad",
         description="A tool.",
         input_schema={"type": "objct"},
@@ -168,6 +168,34 @@ async def test_an_unusable_schema_is_refused_when_it_is_registered(host):
 
     assert outcome.status == "failed"
     assert "input schema of tool 'bad'" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    "schemas",
+    [
+        {"input_schema": {"type": "objct"}},
+        {"input_schema": {"$ref": "https://example.com/schema"}},
+        {"input_schema": {"type": "string"}},
+        {"input_schema": {"type": "object"}, "output_schema": {"type": 5}},
+    ],
+)
+def test_an_unusable_schema_is_refused_at_definition(schemas):
+    with pytest.raises(ToolDefinitionError, match="bad"):
+        Tool.from_schema(name="bad", description="A tool.", effect="read", required_access=PUBLIC, **schemas)
+
+
+def test_an_unknown_keyword_of_the_decorator_suggests_the_nearest():
+    with pytest.raises(ToolDefinitionError, match="did you mean 'timeout'"):
+        tool(effect="read", required_access=PUBLIC, timout=3)
+
+
+def test_one_alias_may_be_given_as_text():
+    assert make("a", aliases="old").aliases == ("old",)
+
+
+async def test_a_principal_that_is_none_is_told_so(host):
+    with pytest.raises(TypeError, match="expected a Principal, got str"):
+        await host.tools.process_tool_call(ToolCall("x"), "ada")
 
 
 # -- lists -------------------------------------------------------------------------------------------------------
@@ -390,6 +418,11 @@ async def test_a_sync_that_fails_changes_nothing(host):
     assert names(host) == ["a", "b"]
 
 
+async def test_a_sync_with_one_name_twice_is_refused(host):
+    with pytest.raises(ToolDefinitionError, match="given twice: a"):
+        await host.tools_service("mcp/x").sync([make("a"), make("a")])
+
+
 async def test_readers_never_see_half_of_a_sync(host):
     service = host.tools_service("mcp/x")
     seen = set()
@@ -418,7 +451,7 @@ def test_narrowing_only_shrinks_and_never_yields_everything():
     system = Principal.system()
     some = system.narrow({"a", "b", "*"})
 
-    assert some.held == {"a", "b"}
+    assert some.held == some.access == {"a", "b"}
     assert some.narrow({"b", "c"}).held == {"b"}
     assert Principal("u", access={"a"}).narrow({"a", "b"}).held == {"a"}
     assert Principal("u").held == frozenset()

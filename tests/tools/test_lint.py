@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentos import PUBLIC, Descriptor, ExtensionPack, SecretRequirement, Tool, Toolset, tool
-from agentos.tools import lint
+from agentos.tools import _lint_rules, lint
 from agentos.tools.lint import Finding, lint_pack, lint_tool
 from agentos.tools.names import wire_name
 
@@ -38,7 +38,7 @@ def made(name="get_weather", **fields):
         "required_access": PUBLIC,
         "execute": run,
     }
-    return Tool.from_schema(name=name, **{**given, **fields})
+    return Tool(name=name, **{**given, **fields})
 
 
 def of_rule(rule, found):
@@ -683,8 +683,10 @@ def test_a_secret_of_the_catalog_is_no_finding():
 
 @pytest.fixture
 def rules(monkeypatch):
-    monkeypatch.setattr(lint, "TOOL_RULES", dict(lint.TOOL_RULES))
-    monkeypatch.setattr(lint, "PACK_RULES", dict(lint.PACK_RULES))
+    monkeypatch.setattr(lint, "TOOL_RULES", kept := dict(lint.TOOL_RULES))
+    monkeypatch.setattr(_lint_rules, "TOOL_RULES", kept)
+    monkeypatch.setattr(lint, "PACK_RULES", kept := dict(lint.PACK_RULES))
+    monkeypatch.setattr(_lint_rules, "PACK_RULES", kept)
 
 
 @pytest.mark.usefixtures("rules")

@@ -6,7 +6,7 @@ import enum
 import threading
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -163,6 +163,12 @@ async def lies() -> int:
     return "not a number"  # type: ignore[return-value]
 
 
+@read()
+async def lies_about_nothing() -> int:
+    """Return nothing where a number was promised."""
+    return None  # type: ignore[return-value]
+
+
 class Hostile:
     """An object whose every method raises."""
 
@@ -291,6 +297,7 @@ PATHS = [
     ("not_a_number", {}, "ResultNotSerialisable"),
     ("hostile_object", {}, "ResultNotSerialisable"),
     ("lies", {}, "InvalidOutput"),
+    ("lies_about_nothing", {}, "InvalidOutput"),
     ("own_failure", {}, "QuotaExceeded"),
     ("silent_failure", {}, "ToolRaised"),
     ("own_state", {}, None),
@@ -578,6 +585,72 @@ async def test_a_context_is_injected_and_never_in_the_schema():
     assert seen[0].tool_call.name == "look"
 
 
+@attrs.frozen
+class Sized:
+    n: int
+    doubled: int = attrs.field(init=False, default=0)
+
+
+async def test_what_a_declared_type_returns_fits_its_own_schema():
+    @read()
+    async def lasts() -> timedelta:
+        """Tell how long."""
+        return timedelta(seconds=90)
+
+    @read()
+    async def sized() -> Sized:
+        """Tell how large."""
+        return Sized(3)
+
+    @read()
+    async def counts() -> Iterator[int]:
+        """Count."""
+        return iter([1, 2])
+
+    @read()
+    async def generates() -> Any:
+        """Generate."""
+        return (n for n in range(2))
+
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", descriptors=[lasts, sized, counts, generates]))
+        results = [await call(host, name) for name in ("lasts", "sized", "counts", "generates")]
+
+    assert [result.output for result in results] == ["PT90S", {"n": 3}, [1, 2], [0, 1]]
+
+
+async def test_numbers_arrive_as_the_type_that_was_declared():
+    seen = []
+
+    @read()
+    async def take(n: int, x: float, many: list[int], maybe: int | None = None) -> None:
+        """Take numbers."""
+        seen.extend([n, x, *many, maybe])
+
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", descriptors=[take]))
+        await call(host, "take", '{"n": 3.0, "x": 2, "many": [1.0, 2], "maybe": 5.0}')
+
+    assert [type(value) for value in seen] == [int, float, int, int, int]
+
+
+async def test_a_sync_tool_calls_tools_from_its_thread(host):
+    @read()
+    def outer(context: ToolContext) -> int:
+        """Call another tool."""
+        return context.call("add", {"a": 1}).output
+
+    await host.extensions.load_pack(ExtensionPack("q", descriptors=[outer]))
+
+    assert (await call(host, "outer")).output == 11
+
+
+def test_a_result_made_by_hand_has_content():
+    assert ToolResult.ok({"a": 1}).content == '{"a": 1}'
+    assert ToolResult.ok().content
+    assert Batch.of([ToolResult.ok(1), ToolResult.fail("X", "y")]).content
+
+
 async def test_a_decorated_function_can_still_be_called():
     assert await add(1, 2) == 3
 
@@ -699,12 +772,13 @@ async def test_cancelling_the_caller_raises_there_and_the_events_see_one_cancell
         task = asyncio.create_task(call(host, "wait"))
         await reached.wait()
         task.cancel()
+        assert recorder.types == ["tool:started"]
         with pytest.raises(asyncio.CancelledError):
             await task
+        told = list(recorder.types)
         release.set()
-        await call(host, "nothing at all")
-        await host.extensions.set_secret("x.y", None)
 
+    assert told == ["tool:started", "tool:finished"]
     finished = recorder.of("tool:finished")
     assert [(event.success, event.error) for event in finished] == [(False, "Cancelled")]
 
@@ -756,6 +830,32 @@ async def test_ordered_tools_run_one_after_another_and_others_side_by_side():
 
     assert [result.output for result in results] == [1, "met", 2, "met", 3]
     assert log == [("in", 1), ("out", 1), ("in", 2), ("out", 2), ("in", 3), ("out", 3)]
+
+
+async def test_a_call_that_waits_for_its_turn_can_be_cancelled():
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    log = []
+
+    @read(ordered=True)
+    async def step(n: int) -> int:
+        """Take a step."""
+        log.append(n)
+        begun.set()
+        await go_on.wait()
+        return n
+
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", descriptors=[step]))
+        calls = [ToolCall("step", {"n": n}, id=f"c{n}") for n in range(3)]
+        task = asyncio.create_task(host.tools.process_tool_calls(calls))
+        await begun.wait()
+        assert await host.tools.cancel("c1")
+        go_on.set()
+        results = await task
+        assert not await host.tools.cancel("c1")
+
+    assert [result.error.type if result.error else result.output for result in results] == [0, "Cancelled", 2]
+    assert log == [0, 2]
 
 
 async def test_calls_side_by_side_are_limited():
