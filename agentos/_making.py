@@ -83,7 +83,7 @@ class PackMaker:
 
     async def make(self, entry: PackEntry, *, fresh: bool = False) -> LoadedPack:
         """Find what *entry* names and make its pack; every way this can fail is a PackLoadError without secrets."""
-        hint = entry.key or "factory"
+        hint = entry.label
         if entry.isolation != "inline":
             raise PackLoadError(hint, "asks for isolation 'process'; this version runs packs inline only")
         trouble: BaseException

@@ -220,7 +220,7 @@ class ExtensionManager:
         return outcome
 
     async def _load_entry(self, change: Change, entry: PackEntry) -> PackOutcome:
-        hint = entry.key or _name_of_factory(entry.factory)
+        hint = entry.label
         if not entry.enabled:
             return self._skipped(hint, "disabled")
         claim = ("pack", entry.key) if entry.key else ("factory", id(entry.factory))
@@ -623,9 +623,3 @@ def _pack_disabled(offer: Offer) -> str | None:
 
 def _qualified(seat: Seat) -> str:
     return f"{seat.offer.source.pack}:{seat.key[1]}"
-
-
-def _name_of_factory(factory: Any) -> str:
-    if isinstance(factory, ExtensionPack):
-        return factory.name
-    return getattr(factory, "__qualname__", None) or type(factory).__name__

@@ -45,6 +45,15 @@ class PackEntry:
         """Return the key that is known before the pack is made: None for a factory without identifier."""
         return self.identifier or self.package or self.module
 
+    @property
+    def label(self) -> str:
+        """Name the entry for people: by its key, or by what makes it."""
+        if self.key is not None:
+            return self.key
+        if isinstance(self.factory, ExtensionPack):
+            return self.factory.name
+        return getattr(self.factory, "__qualname__", None) or type(self.factory).__name__
+
     def _problems(self) -> Iterable[Problem]:
         yield from self._problems_of_place()
         faults = {
@@ -127,7 +136,8 @@ class ExtensionManifest:
     def from_file(cls, path: str | Path) -> "ExtensionManifest":
         """Read a `.json`, `.toml` or `.yaml` file; paths in it are relative to its folder."""
         path = Path(path)
-        return _structure(read_file(path), str(path), path.absolute().parent)
+        data = read_file(path)
+        return _structure({} if data is None else data, str(path), path.absolute().parent)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ExtensionManifest":
