@@ -328,6 +328,8 @@ async def test_a_declared_tool_is_listed_as_unbound_not_offered_and_a_call_says_
 
     assert info.state == "unbound"
     assert [one.state for one in service.list_tools()] == ["unbound"]
+    explained = host.extensions.explain("tool", "later").entries[0]
+    assert (explained.state, explained.reason) == ("unbound", "declared, but no handler is bound to it yet")
     assert names(host) == []
     assert await output(host, "later") == "HandlerMissing"
     await service.register_tool("later", lambda args, context: args.get("n", 0) + 1)
