@@ -64,7 +64,7 @@ class Verdict:
 def decide(offers: Iterable[Offer], facts: Facts) -> list[Verdict]:
     """Rank *offers* strongest first and say of each what it is and why.
 
-    Those in force, the active one and what it wraps, are a chain: see `chain`.
+    Those in force, the active one and what it wraps, stand one after another: a chain.
     """
     judged = sorted((_judge(offer, facts) for offer in offers), key=_rank, reverse=True)
     if len(judged) == 1:
@@ -74,18 +74,17 @@ def decide(offers: Iterable[Offer], facts: Facts) -> list[Verdict]:
     above: Verdict | None = None
     for verdict in eligible:
         if above is None:
-            above = final[id(verdict)] = attrs.evolve(verdict, reason=_why_active(verdict, eligible, judged))
+            above = final[id(verdict)] = _changed(verdict, EntryState.ACTIVE, _why_active(verdict, eligible, judged))
         elif above.offer.descriptor.wraps:
             reason = f"wrapped by {above.offer.source}, which calls it"
-            above = final[id(verdict)] = attrs.evolve(verdict, state=EntryState.WRAPPED, reason=reason)
+            above = final[id(verdict)] = _changed(verdict, EntryState.WRAPPED, reason)
         else:
-            final[id(verdict)] = attrs.evolve(verdict, state=EntryState.SHADOWED, reason=_why_shadowed(verdict, above))
+            final[id(verdict)] = _changed(verdict, EntryState.SHADOWED, _why_shadowed(verdict, above))
     return [final.get(id(verdict), verdict) for verdict in judged]
 
 
-def chain(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts that are in force, strongest first."""
-    return [verdict for verdict in verdicts if verdict.state.in_force]
+def _changed(verdict: Verdict, state: EntryState, reason: str) -> Verdict:
+    return Verdict(verdict.offer, verdict.priority, state, reason, verdict.options)
 
 
 def _rank(verdict: Verdict) -> tuple[int, int]:
