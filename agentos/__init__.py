@@ -9,6 +9,9 @@ events.py     what happened, told to observers who can't vote
 services.py   shared services, made once, released in reverse
 manager.py    ExtensionManager: the only writer of stacks
 tools/        tools: authoring, schemas, validation, execution, results
+web/          HTTP to foreign hosts, every hop checked
+store/        what must last, in SQL: SQLite embedded, PostgreSQL shared
+access/       who may do what: gate, approvals, grants, budgets, pins, audit
 kinds/        what is special about each kind
 orchestrator.py  the one door for calls
 interop/      other SDKs: schemas out, calls in
@@ -22,6 +25,14 @@ from typing import TYPE_CHECKING, Any
 from agentos._version import __version__
 
 if TYPE_CHECKING:
+    from agentos.access.approvals import Answer, Approvals
+    from agentos.access.audit import AuditHead, AuditRecord, AuditVerdict
+    from agentos.access.budgets import Budget
+    from agentos.access.gate import Decision
+    from agentos.access.grants import Grant, GrantError
+    from agentos.access.lock import Difference, Lock
+    from agentos.access.pins import Pin, PinError
+    from agentos.access.proposals import Proposal, ProposalError
     from agentos.errors import (
         AgentOSError,
         DescriptorError,
@@ -31,9 +42,11 @@ if TYPE_CHECKING:
         NotPermittedError,
         PackLoadError,
         Problem,
+        RuleError,
         SecretError,
         SecretNotDeclaredError,
         ServiceError,
+        StoreError,
         ToolDefinitionError,
         UnknownPackError,
     )
@@ -52,6 +65,7 @@ if TYPE_CHECKING:
     )
     from agentos.host import AgentOS
     from agentos.kinds import KINDS
+    from agentos.loading.curated import CuratedManifest, CuratedReport, create_curated_manifest
     from agentos.manager import ExtensionManager
     from agentos.model.context import PackContext
     from agentos.model.descriptor import Descriptor, SecretRequirement
@@ -61,31 +75,46 @@ if TYPE_CHECKING:
     from agentos.model.pack import ExtensionPack
     from agentos.model.principal import Principal
     from agentos.model.report import LoadReport, PackOutcome, PackRecord
+    from agentos.model.rules import ArgumentPattern, InterventionRule
     from agentos.model.source import Source
-    from agentos.orchestrator import ToolOrchestrator
+    from agentos.orchestrator import ToolExplanation, ToolOrchestrator
     from agentos.secrets.catalog import SecretCatalog, SecretDefinition
+    from agentos.secrets.masking import Masker
     from agentos.stacks.entry import Entry, EntryState, Explanation, LifecycleContext
     from agentos.stacks.registry import Registry
     from agentos.tools._docs import Schema
     from agentos.tools.calls import Batch, ToolCall, ToolError, ToolResult
     from agentos.tools.context import ToolContext
-    from agentos.tools.events import ToolContent, ToolFinished, ToolProgress, ToolsChanged, ToolStarted
+    from agentos.tools.events import ToolApproval, ToolContent, ToolFinished, ToolProgress, ToolsChanged, ToolStarted
     from agentos.tools.executor import ToolExecutor
     from agentos.tools.lint import Finding, lint_pack
     from agentos.tools.listing import ToolInfo
+    from agentos.tools.openapi import OpenAPIDocument, OpenAPIOperation
+    from agentos.tools.projection import ProjectedTool, project, requires
     from agentos.tools.service import ToolsService
     from agentos.tools.tool import PUBLIC, Tool, Toolset, tool
 
 _HOMES = {
     "AgentOS": "agentos.host",
     "AgentOSError": "agentos.errors",
+    "Answer": "agentos.access.approvals",
+    "Approvals": "agentos.access.approvals",
+    "ArgumentPattern": "agentos.model.rules",
+    "AuditHead": "agentos.access.audit",
+    "AuditRecord": "agentos.access.audit",
+    "AuditVerdict": "agentos.access.audit",
     "Batch": "agentos.tools.calls",
+    "Budget": "agentos.access.budgets",
+    "CuratedManifest": "agentos.loading.curated",
+    "CuratedReport": "agentos.loading.curated",
+    "Decision": "agentos.access.gate",
     "Descriptor": "agentos.model.descriptor",
     "DescriptorActivated": "agentos.events",
     "DescriptorDeactivated": "agentos.events",
     "DescriptorError": "agentos.errors",
     "DescriptorFailed": "agentos.events",
     "DescriptorGated": "agentos.events",
+    "Difference": "agentos.access.lock",
     "Entry": "agentos.stacks.entry",
     "EntryState": "agentos.stacks.entry",
     "Event": "agentos.events",
@@ -94,14 +123,21 @@ _HOMES = {
     "ExtensionManifest": "agentos.model.manifest",
     "ExtensionPack": "agentos.model.pack",
     "Finding": "agentos.tools.lint",
+    "Grant": "agentos.access.grants",
+    "GrantError": "agentos.access.grants",
     "HookError": "agentos.errors",
+    "InterventionRule": "agentos.model.rules",
     "KINDS": "agentos.kinds",
     "Kind": "agentos.model.kind",
     "LifecycleContext": "agentos.stacks.entry",
     "LoadReport": "agentos.model.report",
+    "Masker": "agentos.secrets.masking",
+    "Lock": "agentos.access.lock",
     "ManagerClosedError": "agentos.errors",
     "ManifestError": "agentos.errors",
     "NotPermittedError": "agentos.errors",
+    "OpenAPIDocument": "agentos.tools.openapi",
+    "OpenAPIOperation": "agentos.tools.openapi",
     "Override": "agentos.model.overrides",
     "OverrideChanged": "agentos.events",
     "Overrides": "agentos.model.overrides",
@@ -115,9 +151,15 @@ _HOMES = {
     "PackRecord": "agentos.model.report",
     "PackSkipped": "agentos.events",
     "PackUnloaded": "agentos.events",
+    "Pin": "agentos.access.pins",
+    "PinError": "agentos.access.pins",
     "Principal": "agentos.model.principal",
     "Problem": "agentos.errors",
+    "ProjectedTool": "agentos.tools.projection",
+    "Proposal": "agentos.access.proposals",
+    "ProposalError": "agentos.access.proposals",
     "Registry": "agentos.stacks.registry",
+    "RuleError": "agentos.errors",
     "Schema": "agentos.tools._docs",
     "SecretCatalog": "agentos.secrets.catalog",
     "SecretChanged": "agentos.events",
@@ -127,13 +169,16 @@ _HOMES = {
     "SecretRequirement": "agentos.model.descriptor",
     "ServiceError": "agentos.errors",
     "Source": "agentos.model.source",
+    "StoreError": "agentos.errors",
     "Tool": "agentos.tools.tool",
+    "ToolApproval": "agentos.tools.events",
     "ToolCall": "agentos.tools.calls",
     "ToolContent": "agentos.tools.events",
     "ToolContext": "agentos.tools.context",
     "ToolDefinitionError": "agentos.errors",
     "ToolError": "agentos.tools.calls",
     "ToolExecutor": "agentos.tools.executor",
+    "ToolExplanation": "agentos.orchestrator",
     "ToolFinished": "agentos.tools.events",
     "ToolInfo": "agentos.tools.listing",
     "ToolOrchestrator": "agentos.orchestrator",
@@ -144,8 +189,11 @@ _HOMES = {
     "ToolsService": "agentos.tools.service",
     "Toolset": "agentos.tools.tool",
     "UnknownPackError": "agentos.errors",
+    "create_curated_manifest": "agentos.loading.curated",
     "declare_kind": "agentos.model.kind",
     "lint_pack": "agentos.tools.lint",
+    "project": "agentos.tools.projection",
+    "requires": "agentos.tools.projection",
     "tool": "agentos.tools.tool",
 }
 """Where each public name lives. It is imported when it is first asked for: a program pays for what it uses."""
@@ -155,13 +203,24 @@ __all__ = [
     "PUBLIC",
     "AgentOS",
     "AgentOSError",
+    "Answer",
+    "Approvals",
+    "ArgumentPattern",
+    "AuditHead",
+    "AuditRecord",
+    "AuditVerdict",
     "Batch",
+    "Budget",
+    "CuratedManifest",
+    "CuratedReport",
+    "Decision",
     "Descriptor",
     "DescriptorActivated",
     "DescriptorDeactivated",
     "DescriptorError",
     "DescriptorFailed",
     "DescriptorGated",
+    "Difference",
     "Entry",
     "EntryState",
     "Event",
@@ -170,13 +229,20 @@ __all__ = [
     "ExtensionManifest",
     "ExtensionPack",
     "Finding",
+    "Grant",
+    "GrantError",
     "HookError",
+    "InterventionRule",
     "Kind",
     "LifecycleContext",
     "LoadReport",
+    "Lock",
     "ManagerClosedError",
     "ManifestError",
+    "Masker",
     "NotPermittedError",
+    "OpenAPIDocument",
+    "OpenAPIOperation",
     "Override",
     "OverrideChanged",
     "Overrides",
@@ -189,9 +255,15 @@ __all__ = [
     "PackRecord",
     "PackSkipped",
     "PackUnloaded",
+    "Pin",
+    "PinError",
     "Principal",
     "Problem",
+    "ProjectedTool",
+    "Proposal",
+    "ProposalError",
     "Registry",
+    "RuleError",
     "Schema",
     "SecretCatalog",
     "SecretChanged",
@@ -201,13 +273,16 @@ __all__ = [
     "SecretRequirement",
     "ServiceError",
     "Source",
+    "StoreError",
     "Tool",
+    "ToolApproval",
     "ToolCall",
     "ToolContent",
     "ToolContext",
     "ToolDefinitionError",
     "ToolError",
     "ToolExecutor",
+    "ToolExplanation",
     "ToolFinished",
     "ToolInfo",
     "ToolOrchestrator",
@@ -219,8 +294,11 @@ __all__ = [
     "Toolset",
     "UnknownPackError",
     "__version__",
+    "create_curated_manifest",
     "declare_kind",
     "lint_pack",
+    "project",
+    "requires",
     "tool",
 ]
 

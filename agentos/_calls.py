@@ -66,6 +66,14 @@ async def settled(value: Any) -> Any:
 
 async def to_the_end(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run *coroutine* to its end even if the caller is cancelled meanwhile; the cancellation is raised afterwards."""
+    task, cancelled = await ended(coroutine)
+    if cancelled is not None:
+        raise cancelled
+    return task.result()
+
+
+async def ended(coroutine: Coroutine[Any, Any, T]) -> tuple[asyncio.Task[T], asyncio.CancelledError | None]:
+    """Run *coroutine* to its end; return its task, and the cancellation of the caller that came meanwhile."""
     task = asyncio.create_task(coroutine)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -73,8 +81,6 @@ async def to_the_end(coroutine: Coroutine[Any, Any, T]) -> T:
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = error
-    if cancelled is not None:
-        if not task.cancelled():
-            task.exception()  # seen: it is not reported as never retrieved
-        raise cancelled
-    return task.result()
+    if cancelled is not None and not task.cancelled():
+        task.exception()  # seen: it is not reported as never retrieved
+    return task, cancelled

@@ -111,6 +111,8 @@ class PackMaker:
         context = self._context(entry, scope, Source(hint, None, entry.identifier, found.origin))
         try:
             pack = await self._run_factory(found, hint, context, scope)
+            if pack.name == "builtin":
+                raise PackLoadError(hint, "the name 'builtin' belongs to the host's own tools; call the pack otherwise")
             source = Source(pack.name, pack.version, entry.identifier, found.origin)
             made = LoadedPack(
                 source=source,

@@ -1,16 +1,16 @@
 """Single descriptors: pushed by hand, or registered by running code as one owner."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from agentos._board import Board
 from agentos._claims import Change, Claims
+from agentos._keeping import Keeper
 from agentos._making import LoadedPack, Member, PackMaker
 from agentos._settling import Key, Seat, Settler
 from agentos.errors import DescriptorError, NotPermittedError, PackLoadError
-from agentos.events import EventBus
 from agentos.model._checks import fault_of_owner
 from agentos.model.context import Port
 from agentos.model.descriptor import Descriptor
@@ -27,7 +27,8 @@ class Registrar:
     _settler: Settler
     _board: Board
     _maker: PackMaker
-    _events: EventBus
+    _keeper: Keeper
+    _tell: Callable[[Change], Awaitable[None]]
     _sequences: Iterator[int]
     _require_open: Callable[[], None]
     _guests: dict[str, Member] = attrs.field(factory=dict)
@@ -36,13 +37,14 @@ class Registrar:
         """Push a descriptor by hand; raise HookError and leave nothing if its activation fails."""
         (descriptor,) = as_descriptors(offered)
         kind_of(descriptor.kind).check(descriptor)
+        await self._keeper.ready()
         member = self._maker.host_member(source)
         try:
             with self._claims.change() as change:
                 await self._maker.declare(member, [descriptor])
                 (seat,) = await self._exchange(change, member, descriptor.kind, [descriptor], {descriptor.id})
         finally:
-            await self._events.deliver(change)
+            await self._tell(change)
         return seat.place()
 
     async def remove(self, seats: Collection[Seat]) -> int:
@@ -69,7 +71,7 @@ class Registrar:
             for owner in {seat.owner for seat in gone}:
                 if not owner.seats and not isinstance(owner, LoadedPack) and owner not in self._guests.values():
                     await self._maker.dismiss(owner.scope)
-        await self._events.deliver(change)
+        await self._tell(change)
         return len(gone)
 
     def guest(self, owner: str) -> Member:
@@ -96,13 +98,22 @@ class Registrar:
             raise DescriptorError(f"{member.source.pack!r} gave the same id twice: {', '.join(sorted(ids))}")
         for descriptor in add:
             kind_of(descriptor.kind).check(descriptor)
+        await self._keeper.ready()
         try:
             with self._claims.change() as change:
                 await self._maker.declare(member, add)
                 new = await self._exchange(change, member, kind, add, {*drop, *ids})
         finally:
-            await self._events.deliver(change)
+            await self._tell(change)
         return [seat.place() for seat in new]
+
+    async def refresh(self, member: Member, kind: str, ids: Collection[str] | None) -> None:
+        """Ask the gates of what *member* has on stacks of *kind* again; None means all of it."""
+        self._require_open()
+        with self._claims.change() as change:
+            mine = [seat for seat in member.seats if seat.key[0] == kind and (ids is None or seat.key[1] in ids)]
+            await self._settler.reconsider(change, mine)
+        await self._tell(change)
 
     async def _exchange(
         self, change: Change, member: Member, kind: str, add: Sequence[Descriptor[Any]], ids: set[str]
@@ -152,6 +163,9 @@ class _Port:
 
     async def exchange(self, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()) -> list[Entry]:
         return await self._registrar.exchange(self._member, kind, add, drop)
+
+    async def refresh(self, kind: str, ids: Collection[str] | None = None) -> None:
+        await self._registrar.refresh(self._member, kind, ids)
 
     def require(self, permission: str) -> None:
         if isinstance(self._member, LoadedPack):

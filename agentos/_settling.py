@@ -199,6 +199,15 @@ class Settler:
         finally:
             self._let_go(change, keys)
 
+    async def reconsider(self, change: Change, seats: Iterable[Seat]) -> None:
+        """Decide again on the stacks of *seats*, because a fact about them changed."""
+        seats = list(seats)
+
+        def alter() -> None:
+            self.touch(seat for seat in seats if seat in self.seats(seat.key))
+
+        await self.carry_out(change, [seat.key for seat in seats], alter)
+
     async def _claim(self, change: Change, keys: Iterable[Key]) -> list[Key]:
         """Claim the stacks. Those that a change further up is walking are left to it: it looks again at its end."""
         keys = list(dict.fromkeys(keys))

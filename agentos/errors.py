@@ -10,7 +10,9 @@ AgentOSError
 │   └── SecretNotDeclaredError
 ├── ServiceError             a shared service that can't be made
 ├── ToolDefinitionError      a function that can't be a tool as it is written; `function`, `parameter`
+├── RuleError                a rule over arguments that can't be used as it is written; `place`, `message`
 ├── NotPermittedError        a pack did what its manifest entry does not permit
+├── StoreError               the store can't be opened, read or written
 └── ManagerClosedError       a change asked of a manager that was shut down
 
 Every message says what happened and then the way out. Data is in attributes.
@@ -109,6 +111,15 @@ class ToolDefinitionError(AgentOSError, TypeError):
         self.parameter = parameter
 
 
+class RuleError(AgentOSError, ValueError):
+    """A rule over arguments that can't be used as it is written."""
+
+    def __init__(self, place: str, message: str) -> None:
+        super().__init__(f"{place}: {message}" if place else message)
+        self.place = place
+        self.message = message
+
+
 class NotPermittedError(AgentOSError):
     """A pack did something that its manifest entry does not permit."""
 
@@ -118,6 +129,10 @@ class NotPermittedError(AgentOSError):
         )
         self.pack = pack
         self.permission = permission
+
+
+class StoreError(AgentOSError):
+    """The store can't be opened, read or written."""
 
 
 class ManagerClosedError(AgentOSError):

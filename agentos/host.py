@@ -1,27 +1,84 @@
 """AgentOS: the one object that a host needs."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+import attrs
+
+from agentos._calls import to_the_end
+from agentos.access.approvals import Approvals
+from agentos.access.audit import Audit
+from agentos.access.budgets import Budget, Budgets
+from agentos.access.denials import Denials
+from agentos.access.gate import Mode
+from agentos.access.grants import Grants
+from agentos.access.guard import Guard
+from agentos.access.idempotency import Idempotency
+from agentos.access.keeper import StoreKeeper
+from agentos.access.pins import Pins
+from agentos.access.policy import Policy
+from agentos.access.present import Principals
+from agentos.access.proposals import Proposals
+from agentos.access.running import Runner
+from agentos.errors import AgentOSError
+from agentos.kinds.hitl_handler import Handlers
 from agentos.manager import ExtensionManager
-from agentos.model.manifest import ExtensionManifest
+from agentos.model.manifest import ExtensionManifest, as_manifest
 from agentos.model.overrides import Overrides
 from agentos.model.report import LoadReport
+from agentos.model.settings import Settings
 from agentos.orchestrator import ToolOrchestrator
 from agentos.secrets.catalog import SecretCatalog
+from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.secrets.sources import Vault
+from agentos.store import Store
+from agentos.tools.executor import ToolExecutor
 from agentos.tools.service import ToolsService
 
 if TYPE_CHECKING:
+    from agentos.access.lock import Lock
     from agentos.chat import Turn
+
+
+class _Word(str):
+    """A default that can be told from the same word given by the host."""
+
+    __slots__ = ()
+
+
+class _Seconds(float):
+    """A default that can be told from the same number given by the host."""
+
+    __slots__ = ()
+
+
+DEFAULT_BUDGET = Budget(calls=60, window=60.0)
+_MODE: Any = _Word("approve")
+_PINS: Any = _Word("first-use")
+_TTL = _Seconds(600.0)
+_UNSAID = (None, (), _MODE, _PINS, _TTL)
 
 
 class AgentOS:
     """A host's view of agentos: hand over a manifest, initialize, use, shut down.
 
     `async with AgentOS(...) as host` does the first and the last for you.
+
+    store: a path or database URL for what must last; None keeps it in memory, unless the manifest names one.
+    mode: what happens with calls that change something: `approve` asks, `auto` runs them, `unattended` refuses them.
+    deny: names of tools, `pack:tool`, or patterns of either that must not run.
+    budget: how much each principal may do; a Budget, several, or None.
+    pins: `first-use` lets new definitions in and holds changed ones back, `strict` holds new ones back too, `off`.
+    lock: a lock file; with pins="strict", packs and tools that differ from it are refused.
+    clock: the time in seconds since 1970, for all that expires or is counted; the machine's own by default.
+    principals: who there is now, by id, or a function of a principal as it was stored that returns it as it is now, or
+    None; asked before a proposal runs. Without it, a proposal runs with what its principal held when it was made.
+
+    What is not given is taken from the manifest, else from the defaults: mode "approve", nothing denied, 60 calls a
+    minute, proposals that wait ten minutes for their proposer, pins "first-use".
     """
 
     def __init__(
@@ -32,19 +89,97 @@ class AgentOS:
         extension_overrides: Overrides | Mapping[str, Any] | str | Path | None = None,
         secret_catalog: SecretCatalog | Mapping[str, Any] | str | Path | None = None,
         dotenv: str | Path | None = None,
+        store: str | Path | None = None,
+        store_key: bytes | str | None = None,
+        mode: Mode = _MODE,
+        deny: Iterable[str] = (),
+        budget: Budget | Iterable[Budget] | None = DEFAULT_BUDGET,
+        proposal_ttl: float = _TTL,
+        allow_other_approver: bool | None = None,
+        pins: Literal["first-use", "strict", "off"] = _PINS,
+        lock: "Lock | str | Path | None" = None,
+        audit_arguments: bool | None = None,
+        principals: Principals | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
+        now = _now if clock is None else clock
+        manifest = _with_servers(as_manifest(extension_manifest))
+        policy = _policy(
+            manifest.settings,
+            budget,
+            mode=mode,
+            deny=deny,
+            proposal_ttl=proposal_ttl,
+            allow_other_approver=allow_other_approver,
+            pins=pins,
+            audit_arguments=audit_arguments,
+        )
+        masker = Masker()
+        logger = MaskingLogger("agentos", masker)
+        self._store = Store(manifest.store if store is None else store, key=store_key)
+        self.audit = Audit(self._store, masker, with_arguments=policy.audit_arguments, clock=now)
+        agreed = _read_lock(manifest.settings.lock if lock is None else lock)
+        self.pins = Pins(self._store, self.audit, mode=policy.pins, lock=agreed, masker=masker, clock=now)
+        keeper = StoreKeeper(
+            self._store,
+            self.audit,
+            self.pins,
+            lock=agreed,
+            is_strict=policy.pins == "strict",
+            logger=logger,
+            clock=now,
+        )
         self.extensions = ExtensionManager(
-            extension_manifest,
+            manifest,
             secrets=extension_secrets,
             overrides=extension_overrides,
             catalog=secret_catalog,
-            dotenv=dotenv,
+            dotenv=manifest.settings.dotenv if dotenv is None else dotenv,
+            keeper=keeper,
+            masker=masker,
         )
-        self.tools = ToolOrchestrator(self.extensions)
+        self.pins.attach(self.extensions)
+        executor = ToolExecutor(self.extensions.registry("tool"))
+        self.grants = Grants(self._store, self.audit, find=executor.find, masker=masker, clock=now)
+        self.audit.after_batch = self._look_around
+        denials = Denials(policy, self.grants)
+        budgets = Budgets(policy.budgets, _elapsed if clock is None else clock)
+        runner = Runner(executor, budgets, Idempotency(self._store, now), self.audit, masker)
+        self.approvals = Approvals(
+            Proposals(self._store, self.audit, now),
+            runner,
+            denials,
+            grants=self.grants,
+            policy=policy,
+            store=self._store,
+            masker=masker,
+            clock=now,
+            ask=Handlers(self.extensions).ask,
+            principals=principals,
+        )
+        keeper.after_change = self.approvals.go_on
+        guard = Guard(
+            runner,
+            self.approvals,
+            denials,
+            grants=self.grants,
+            policy=policy,
+            masker=masker,
+            is_shared=self._store.is_durable,
+        )
+        self.tools = ToolOrchestrator(self.extensions, executor=executor, guard=guard)
 
     def tools_service(self, owner: str = "builtin") -> ToolsService:
         """Return what running code registers tools with, as *owner*: `builtin`, a pack's name, or `mcp/<server>`."""
         return ToolsService(self.extensions.port(owner))
+
+    def lock(self) -> "Lock":
+        """Return what is loaded now as a lock: packs, versions, hashes of their files, and their tools' definitions."""
+        from agentos.access.locking import lock_of
+
+        manager = self.extensions
+        registries = [manager.registry(kind) for kind in manager.kinds()]
+        return lock_of(manager.loaded(), [one for each in registries for id in each.ids() for one in each.stack(id)])
 
     async def run_turn(
         self, client: Any, messages: Sequence[Any], *, model: str | None = None, **request: Any
@@ -59,18 +194,82 @@ class AgentOS:
         return await run_turn(self, client, messages, model=model, **request)
 
     async def initialize(self, *, strict: bool = False) -> LoadReport:
-        """Load the manifest and report each entry. Calling it again loads only what is not loaded yet."""
-        return await self.extensions.load_manifest(strict=strict)
+        """Load the manifest and report each entry. Calling it again loads only what is not loaded yet.
+
+        What was being approved when an earlier host ended is looked at as well: see `approvals.recover`.
+        """
+        report = await self.extensions.load_manifest(strict=strict)
+        if self._store.is_durable:
+            await self.grants.refresh()
+            await self.approvals.recover()
+        return report
+
+    async def _look_around(self) -> None:
+        """See what others did meanwhile, and write what could not be written before: the store is at hand."""
+        await self.grants.refresh()
+        await self.approvals.settle()
 
     async def shutdown(self) -> list[Exception]:
-        """Deactivate everything in reverse order; return what raised on the way."""
-        return await self.extensions.shutdown()
+        """Deactivate everything in reverse order, write what is left to write; return what raised on the way.
+
+        Then the store is closed for good: whatever would need it raises StoreError.
+        """
+        await self.approvals.close()
+        raised = await self.extensions.shutdown()
+        await self.approvals.settle()
+        try:
+            await self.audit.close()
+        except AgentOSError as error:
+            raised.append(error)
+        await self._store.give_up()
+        return raised
 
     async def __aenter__(self) -> Self:
-        await self.extensions.__aenter__()
+        try:
+            await self.initialize()
+        except BaseException:
+            await to_the_end(self.shutdown())
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.extensions.__aexit__(kind, error, trace)
+        await to_the_end(self.shutdown())
+
+
+def _now() -> float:
+    """Return the time; looked up at each call, so that whoever replaces `time.time` is heard."""
+    return time.time()
+
+
+def _elapsed() -> float:
+    """Return the time for what is counted in windows: no clock that is set back can close one for longer."""
+    return time.monotonic()
+
+
+def _with_servers(manifest: ExtensionManifest) -> ExtensionManifest:
+    """Return a manifest whose MCP servers are entries like all others, after its packs."""
+    if not manifest.mcp_servers:
+        return manifest
+    from agentos.mcp.servers import entries_of
+
+    return attrs.evolve(manifest, packs=(*manifest.packs, *entries_of(manifest)), mcp_servers={})
+
+
+def _policy(said: Settings, budget: Budget | Iterable[Budget] | None, **given: Any) -> Policy:
+    """Return what counts: the host's own word, else the manifest's, else the default."""
+    if budget is DEFAULT_BUDGET and said.has_budget:
+        budget = None if said.budget is None else Budget(**said.budget)
+    for name, value in given.items():
+        if any(value is default for default in _UNSAID) and getattr(said, name) is not None:
+            given[name] = getattr(said, name)
+    return Policy(budgets=budget, **given)
+
+
+def _read_lock(lock: "Lock | str | Path | None") -> "Lock | None":
+    if not isinstance(lock, str | Path):
+        return lock
+    from agentos.access.lock import Lock
+
+    return Lock.read(lock)

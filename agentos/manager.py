@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,7 +13,8 @@ import attrs
 from agentos._board import Board, Watcher
 from agentos._books import Books
 from agentos._calls import to_the_end
-from agentos._claims import Change, Claims, current_raised
+from agentos._claims import Change, Claims, current_change, current_raised
+from agentos._keeping import Keeper, NoKeeper
 from agentos._making import LoadedPack, Member, PackMaker
 from agentos._registrar import Registrar
 from agentos._settling import Key, Seat, Settler, failure, missing_secrets
@@ -50,6 +52,48 @@ from agentos.stacks.registry import Registry
 _DISABLED = "its pack is disabled; enable it to bring it back"
 
 
+@attrs.frozen
+class Arrival:
+    """The second half of an activation that waits for somebody else: while a manifest is loaded, all wait together.
+
+    *wait* is awaited beside those of others; *settle* then runs in the order of loading, and fails its pack by raising.
+    """
+
+    where: str
+    wait: Callable[[], Awaitable[object]]
+    settle: Callable[[], Awaitable[object]]
+
+
+Wait = Callable[[], Awaitable[object]]
+
+_arrivals: ContextVar[list[Arrival] | None] = ContextVar("agentos_arrivals", default=None)
+_departures: ContextVar[list[Wait] | None] = ContextVar("agentos_departures", default=None)
+
+
+def put_off(arrival: Arrival) -> bool:
+    """Leave *arrival* to the load of a manifest in which this hook runs; False if it runs in none, or in a part of it.
+
+    What a hook loads by itself it may want to use at once.
+    """
+    arrivals, change = _arrivals.get(), current_change()
+    if arrivals is None or change is None or change.parent is not None:
+        return False
+    arrivals.append(arrival)
+    return True
+
+
+def put_off_end(wait: Wait) -> bool:
+    """Leave to a shutdown what a deactivation has begun and only waits for: all such waits are made together.
+
+    False if the hook that asks runs in no shutdown; it waits by itself then.
+    """
+    departures = _departures.get()
+    if departures is None:
+        return False
+    departures.append(wait)
+    return True
+
+
 class ExtensionManager:
     """Loads packs from a manifest and keeps their descriptors on stacks.
 
@@ -66,10 +110,13 @@ class ExtensionManager:
         dotenv: str | Path | None = None,
         hook_timeout: float | None = 60.0,
         drain_timeout: float = 30.0,
+        keeper: Keeper | None = None,
+        masker: Masker | None = None,
     ) -> None:
+        self._keeper: Keeper = keeper or NoKeeper()
         self.manifest = as_manifest(manifest)
         self.report: LoadReport | None = None
-        self.masker = Masker()
+        self.masker = masker or Masker()
         self._logger = MaskingLogger("agentos", self.masker)
         known = None if catalog is None else as_catalog(catalog)
         self._secrets = SecretSources(secrets, catalog=known, dotenv=dotenv, masker=self.masker)
@@ -98,7 +145,8 @@ class ExtensionManager:
             settler=self._settler,
             board=self._board,
             maker=self._maker,
-            events=self._events,
+            keeper=self._keeper,
+            tell=self._tell,
             sequences=self._sequences,
             require_open=self._require_open,
         )
@@ -154,10 +202,17 @@ class ExtensionManager:
         A failing entry that is required, or any when *strict*, unloads what this call had loaded and raises an
         ExceptionGroup of PackLoadErrors.
         """
+        if self.manifest.mcp_servers:
+            names = ", ".join(self.manifest.mcp_servers)
+            self._logger.warning("mcpServers (%s) become packs of an AgentOS; a manager alone leaves them out", names)
         outcomes: list[PackOutcome] = []
+        arrivals: list[tuple[int, Arrival]] = []
         try:
-            for entry in self.manifest.packs:
-                outcomes.append(await self._load_one(entry))  # noqa: PERF401 - what is loaded so far may have to be taken back
+            for number, entry in enumerate(self.manifest.packs):
+                outcome, later = await self._begin_load(entry)
+                outcomes.append(outcome)
+                arrivals += [(number, one) for one in later]
+            await self._finish_loads(outcomes, arrivals)
         except BaseException:
             await to_the_end(self._take_back(outcomes))
             raise
@@ -171,6 +226,32 @@ class ExtensionManager:
             await to_the_end(self._take_back(outcomes))
             raise ExceptionGroup("packs that the manifest requires could not be loaded", fatal)
         return self.report
+
+    async def _begin_load(self, entry: PackEntry) -> tuple[PackOutcome, list[Arrival]]:
+        """Load one entry but for what its activation put off."""
+        later: list[Arrival] = []
+        token = _arrivals.set(later)
+        try:
+            outcome = await self._load_one(entry)
+        finally:
+            _arrivals.reset(token)
+        return outcome, later if outcome.status == "loaded" else []
+
+    async def _finish_loads(self, outcomes: list[PackOutcome], arrivals: list[tuple[int, Arrival]]) -> None:
+        """Wait for all that was put off at once, then settle it in order; a pack that fails there goes."""
+        await asyncio.gather(*(arrival.wait() for _, arrival in arrivals))
+        for number, arrival in arrivals:
+            loaded = self._books.get(outcomes[number].key)
+            if loaded is None:
+                continue
+            try:
+                await self._settler.run_hook(arrival.where, arrival.settle, loaded.context)
+            except HookError as error:
+                await to_the_end(self.unload(loaded.key))
+                outcomes[number] = self._failed(loaded.key, loaded.source, error)
+            else:
+                for seat in loaded.seats[: len(loaded.pack.descriptors)]:
+                    seat.order = self._settler.take_order()  # its activation is over only now
 
     async def _take_back(self, outcomes: Iterable[PackOutcome]) -> None:
         for outcome in reversed(list(outcomes)):
@@ -192,6 +273,7 @@ class ExtensionManager:
         if not isinstance(pack, ExtensionPack):
             raise TypeError(f"load_pack takes an ExtensionPack, got {type(pack).__name__}; load() takes an entry")
         self._require_open()
+        await self._keeper.ready()
         with self._claims.change() as change:
             outcome = await self._load_adopted(change, pack, options or {}, priority)
         await self._tell(change)
@@ -214,6 +296,7 @@ class ExtensionManager:
 
     async def _load_one(self, entry: PackEntry) -> PackOutcome:
         self._require_open()
+        await self._keeper.ready()
         with self._claims.change() as change:
             outcome = await self._load_entry(change, entry)
         await self._tell(change)
@@ -228,6 +311,7 @@ class ExtensionManager:
             return self._skipped(hint, "already_loaded")
         made: LoadedPack | None = None
         try:
+            await self._keeper.admit(entry)
             made = await self._maker.make(entry)
             if await self._claims.acquire(change, [("pack", made.key)]) or made.key in self._books:
                 await self._withdraw(made)
@@ -243,7 +327,7 @@ class ExtensionManager:
         try:
             await self._claim_name(change, made, old)
             made.take_seats(old.sequence if old else next(self._sequences))
-            made.disabled = old.disabled if old else None
+            made.disabled = old.disabled if old else self._keeper.disabled(made.key)
             await self._bring_in(change, made, old)
         except BaseException:
             await to_the_end(self._withdraw(made))
@@ -262,7 +346,7 @@ class ExtensionManager:
 
     async def _bring_in(self, change: Change, made: LoadedPack, old: LoadedPack | None) -> None:
         """Run the pack's own hook, then put its descriptors on their stacks; undo both if either fails."""
-        offered = list(made.seats)
+        declared = list(made.seats)
         leaving = list(old.seats) if old else []
 
         def alter() -> Collection[Seat]:
@@ -281,6 +365,8 @@ class ExtensionManager:
         if made.disabled is None:
             await self._run_pack_hook("on_activate", made)
             made.order = self._settler.take_order()
+        # Its hook may have bound or taken back some of what it declares: those seats are on their stacks, or gone.
+        offered = [seat for seat in declared if seat in made.seats]
         try:
             keys = [seat.key for seat in (*offered, *leaving)]
             await self._settler.attempt(change, keys, alter, undo)
@@ -361,6 +447,7 @@ class ExtensionManager:
 
     async def _reload(self, change: Change, old: LoadedPack, entry: PackEntry) -> PackOutcome:
         try:
+            await self._keeper.admit(entry)
             made = await self._maker.make(entry, fresh=True)
             made.key = old.key
             outcome = await self._install(change, made, old)
@@ -375,8 +462,12 @@ class ExtensionManager:
         self._books.find(key)
         with self._claims.change() as change:
             loaded = await self._hold(change, key)
-            if loaded.disabled is None:
-                await to_the_end(self._disable(change, loaded))
+            try:
+                await to_the_end(self._keeper.switched(loaded.key, enabled=False))
+                if loaded.disabled is None:
+                    await to_the_end(self._disable(change, loaded))
+            finally:
+                await to_the_end(self._remember(loaded))
         await self._tell(change)
         return loaded.record()
 
@@ -398,13 +489,31 @@ class ExtensionManager:
         try:
             with self._claims.change() as change:
                 loaded = await self._hold(change, key)
-                if loaded.disabled is None:
-                    await self._switch_pack(change, loaded, None)
-                else:
-                    await self._try_to_enable(change, loaded)
+                try:
+                    await to_the_end(self._keeper.switched(loaded.key, enabled=True))
+                    if loaded.disabled is None:
+                        await self._switch_pack(change, loaded, None)
+                    else:
+                        await self._try_to_enable(change, loaded)
+                finally:
+                    await to_the_end(self._remember(loaded))
         finally:
             await self._tell(change)
         return loaded.record()
+
+    async def refresh_packs(self) -> list[PackRecord]:
+        """Enable and disable packs as was decided elsewhere, by the command or another host; return those switched."""
+        self._require_open()
+        switched = []
+        for key in sorted(await self._keeper.reread()):
+            loaded, is_enabled = self._books.get(key), self._keeper.disabled(key) is None
+            if loaded is not None and is_enabled != (loaded.disabled is None):
+                switched.append(await (self.enable(key) if is_enabled else self.disable(key)))
+        return switched
+
+    async def _remember(self, loaded: LoadedPack) -> None:
+        """Have it remembered whether a pack is enabled, as it is now."""
+        await self._keeper.switched(loaded.key, enabled=loaded.disabled is None)
 
     async def _try_to_enable(self, change: Change, loaded: LoadedPack) -> None:
         try:
@@ -457,6 +566,27 @@ class ExtensionManager:
             self._events.post(OverrideChanged(kind=kind, id=id, override=value))
         await self._tell(change)
 
+    async def replace_overrides(self, *, host: Overrides, manifest: Overrides) -> list[tuple[str, str]]:
+        """Put others in the place of the host's overrides and the manifest's; return those that are not as before."""
+        self._require_open()
+        new = attrs.evolve(self._layers, host=host, manifest=manifest)
+        changed = list(dict.fromkeys([*_changes(self._layers.host, host), *_changes(self._layers.manifest, manifest)]))
+
+        def alter() -> None:
+            self._layers = attrs.evolve(self._layers, host=host, manifest=manifest)
+            self._facts = self._gather_facts()
+            for kind, id in changed:
+                self._settler.touch(one for one in self._on_stacks(kind, id) if id in (one.key[1], _qualified(one)))
+
+        with self._claims.change() as change:
+            keys = [key for kind, id in changed for key in self._keys_of(kind, id)]
+            await self._settler.carry_out(change, keys, alter)
+            for kind, id in changed:
+                said = new.host.of(kind).get(id) or new.manifest.of(kind).get(id)
+                self._events.post(OverrideChanged(kind=kind, id=id, override=said))
+        await self._tell(change)
+        return changed
+
     def _keys_of(self, kind: str, id: str) -> list[Key]:
         """Return the stacks that an override key can mean: `a:b` is the id `a:b`, or pack a's `b`."""
         return list(dict.fromkeys([(kind, id), (kind, id.partition(":")[2] or id)]))
@@ -488,13 +618,15 @@ class ExtensionManager:
         await self._tell(change)
         return changed
 
+    async def reconsider(self, kind: str, id: str) -> None:
+        """Decide on one stack again, because the keeper's mind about it changed."""
+        self._require_open()
+        with self._claims.change() as change:
+            await self._settler.reconsider(change, self._settler.seats((kind, id)))
+        await self._tell(change)
+
     async def _regate(self, change: Change, ids: Iterable[str]) -> None:
-        seats = self._board.gated_by(ids)
-
-        def alter() -> None:
-            self._settler.touch(seat for seat in seats if seat in self._settler.seats(seat.key))
-
-        await self._settler.carry_out(change, [seat.key for seat in seats], alter)
+        await self._settler.reconsider(change, self._board.gated_by(ids))
 
     # -- single descriptors: what registries and running code ask for -------------------------------------------
 
@@ -550,12 +682,19 @@ class ExtensionManager:
         leaving = self._settler.withdraw()
         seats = [seat for key in self._settler.all_keys() for seat in self._settler.seats(key)]
         undone: list[Seat | LoadedPack] = [*leaving, *self._books]
-        for one in sorted(undone, key=lambda one: one.order, reverse=True):
-            if isinstance(one, Seat):
-                await self._settler.retire({one: leaving[one]})
-            else:
-                self._books.strike(one)
-                await self._let_go(one)
+        departures: list[Wait] = []
+        token = _departures.set(departures)
+        try:
+            for one in sorted(undone, key=lambda one: one.order, reverse=True):
+                if isinstance(one, Seat):
+                    await self._settler.retire({one: leaving[one]})
+                else:
+                    self._books.strike(one)
+                    await self._let_go(one)
+        finally:
+            _departures.reset(token)
+            ended = await asyncio.gather(*(wait() for wait in departures), return_exceptions=True)
+        change.raised += [error for error in ended if isinstance(error, Exception)]
         for owner in dict.fromkeys(seat.owner for seat in seats if not isinstance(seat.owner, LoadedPack)):
             change.raised += await self._maker.dismiss(owner.scope)
         self._hub.close()
@@ -568,9 +707,20 @@ class ExtensionManager:
             overrides=self._layers,
             missing_secrets=missing_secrets,
             pack_disabled=_pack_disabled,
+            held_back=self._keeper.held_back,
+            shut=self._shut,
             failure=failure,
             secret_hint=self._hint,
         )
+
+    def _shut(self, offer: Offer) -> str | None:
+        """Ask an offer's own gate. One that raises is shut, and says so."""
+        gate = offer.descriptor.gate
+        try:
+            reason = None if gate is None else gate()
+        except Exception as error:  # noqa: BLE001 - a gate is foreign code: it fails into a reason
+            return f"its gate raised {self.masker.describe(error)}"
+        return None if reason is None else self.masker.mask(str(reason))
 
     def _hint(self, id: str) -> str:
         return self._secrets.catalog.hint(id)
@@ -578,6 +728,22 @@ class ExtensionManager:
     def watch(self, watcher: Watcher) -> None:
         """Call *watcher* with the stacks of every switch, at the moment of the switch. For the layers above."""
         self._board.watch(watcher)
+
+    def held_back(self, entry: Entry) -> str | None:
+        """Say why an entry waits for a person; None if it does not."""
+        seat = entry._seat  # noqa: SLF001 - the seat is the house's own
+        return None if seat is None else self._keeper.held_back(seat.offer)
+
+    def shut(self, entry: Entry) -> str | None:
+        """Say why the own gate of an entry that is gated keeps it out of force; None if that is not what does."""
+        seat = entry._seat  # noqa: SLF001 - the seat is the house's own
+        if seat is None or entry.descriptor.gate is None or missing_secrets(seat.offer):
+            return None
+        return self._shut(seat.offer) or "it is just coming back; try again"
+
+    def loaded(self) -> list[tuple[PackRecord, PackEntry | None]]:
+        """Return the loaded packs with the entries they came from, in the order of their loading."""
+        return [(loaded.record(), loaded.entry) for loaded in self._books]
 
     @property
     def events(self) -> EventBus:
@@ -612,6 +778,7 @@ class ExtensionManager:
             raise ManagerClosedError
 
     async def _tell(self, change: Change) -> None:
+        await self._keeper.settled()
         await self._events.deliver(change)
 
 
@@ -619,6 +786,13 @@ def _pack_disabled(offer: Offer) -> str | None:
     seat: Seat = offer.owner
     disabled: str | None = seat.owner.disabled
     return disabled
+
+
+def _changes(before: Overrides, now: Overrides) -> Iterator[tuple[str, str]]:
+    """Yield kind and key of every override that is another one than before, or gone, or new."""
+    for kind in dict.fromkeys([*before.by_kind, *now.by_kind]):
+        old, new = before.of(kind), now.of(kind)
+        yield from ((kind, key) for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key))
 
 
 def _qualified(seat: Seat) -> str:

@@ -1,15 +1,6 @@
 import pytest
-from hypothesis import HealthCheck, settings
 
 from agentos import ExtensionManager
-
-settings.register_profile("agentos", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("agentos")
-
-
-@pytest.fixture
-def anyio_backend():
-    return "asyncio"
 
 
 @pytest.fixture

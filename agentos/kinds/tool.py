@@ -10,6 +10,7 @@ from typing import Any
 from agentos.errors import DescriptorError
 from agentos.model.descriptor import Descriptor
 from agentos.model.kind import Kind, declare_kind
+from agentos.tools.definition import definition_of
 from agentos.tools.service import ToolsService
 from agentos.tools.tool import FunctionTool, Tool, Toolset, as_tool, looks_like_tool
 from agentos.tools.validation import compile_schema
@@ -42,4 +43,6 @@ def _adapt(offered: object) -> Sequence[Descriptor[Any]]:
     return () if tool is None else [Descriptor("tool", tool.name, offered)]
 
 
-TOOL = declare_kind(Kind("tool", check=_check, is_bound=_is_bound, adapt=_adapt, service=ToolsService))
+TOOL = declare_kind(
+    Kind("tool", check=_check, is_bound=_is_bound, adapt=_adapt, definition=definition_of, service=ToolsService)
+)

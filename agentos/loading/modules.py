@@ -7,22 +7,29 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
+from importlib.abc import MetaPathFinder, SourceLoader
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
+from typing import NoReturn
 
 import attrs
 
 _numbers = itertools.count(1)
 
 
-class _UncachedLoader(SourceFileLoader):
-    """Compiles the source as it is now. Cached bytecode is as old as its time stamp: whole seconds."""
+def _past_the_cache(loader: SourceLoader) -> SourceLoader:
+    """Let *loader* compile the source as it is now. Cached bytecode is as old as its time stamp: whole seconds.
 
-    def get_code(self, fullname: str) -> CodeType:
-        path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
+    A loader that can't tell how old a source is neither reads nor writes bytecode, whoever made its class: a host may
+    have import hooks of its own.
+    """
+
+    def path_stats(path: str) -> NoReturn:
+        raise OSError(f"{path} is always compiled")
+
+    loader.path_stats = path_stats  # type: ignore[method-assign]
+    return loader
 
 
 class _FreshFinder(MetaPathFinder):
@@ -37,8 +44,8 @@ class _FreshFinder(MetaPathFinder):
         if not any(fullname == root or fullname.startswith(f"{root}.") for root in self.roots):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and type(spec.loader) is SourceFileLoader:
-            spec.loader = _UncachedLoader(spec.loader.name, spec.loader.path)
+        if spec is not None and isinstance(spec.loader, SourceLoader):
+            _past_the_cache(spec.loader)
         return spec
 
 
@@ -73,7 +80,7 @@ def load_path(name: str, base: Path | None) -> Loaded:
         raise ModuleNotFoundError(f"expected {wanted} at {path}")
     root = f"_agentos_pack_{next(_numbers)}_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}"
     locations = [str(path)] if path.is_dir() else None
-    loader = _UncachedLoader(root, str(file))
+    loader = _past_the_cache(SourceFileLoader(root, str(file)))
     spec = importlib.util.spec_from_file_location(root, file, loader=loader, submodule_search_locations=locations)
     if spec is None:  # can't happen with a loader given; the import system's types allow it
         raise ImportError(f"{file} can't be imported")

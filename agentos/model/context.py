@@ -1,6 +1,6 @@
 """What a pack is given: its options, its secrets, shared services, a logger."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -58,6 +58,10 @@ class Port(Protocol):
         """Put descriptors on their stacks and take others off, all at once; same owner and id replaces."""
         ...
 
+    def refresh(self, kind: str, ids: Collection[str] | None = None) -> Awaitable[None]:
+        """Ask the gates of what this owner has on the stacks of *kind* again: of *ids*, or all of it."""
+        ...
+
     def require(self, permission: str) -> None:
         """Raise if the owner lacks *permission*."""
         ...
@@ -88,9 +92,11 @@ class PackContext:
     @property
     def tools(self) -> Any:
         """Return the pack's ToolsService: tools registered while it runs go with the pack."""
-        service = kind_of("tool").service
-        if self._port is None or service is None:
+        if self._port is None:
             raise AgentOSError("context.tools can be used from the pack's hooks on, not while the pack is made")
+        service = kind_of("tool").service
+        if service is None:
+            raise AgentOSError("context.tools needs the kind `tool`, which nobody declared: import agentos.kinds")
         return service(self._port)
 
     def secret(self, id: str) -> str | None:

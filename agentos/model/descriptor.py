@@ -48,6 +48,8 @@ class Descriptor(Generic[P]):
     metadata: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping, repr=False)
     on_activate: Hook | None = attrs.field(default=None, repr=False)
     on_deactivate: Hook | None = attrs.field(default=None, repr=False)
+    gate: Callable[[], str | None] | None = attrs.field(default=None, repr=False)
+    """Says why it can't be used right now, or None; whoever gave it says when to ask again."""
 
     def __attrs_post_init__(self) -> None:
         for name, fault in (
@@ -56,6 +58,7 @@ class Descriptor(Generic[P]):
             ("priority", fault_of_priority(self.priority)),
             ("on_activate", _fault_of_hook(self.on_activate)),
             ("on_deactivate", _fault_of_hook(self.on_deactivate)),
+            ("gate", _fault_of_hook(self.gate)),
         ):
             if fault:
                 raise DescriptorError(f"Descriptor({self.kind!r}, {self.id!r}).{name}: {fault}")

@@ -6,6 +6,7 @@ first, and structured only when nothing is wrong with it.
 
 import functools
 import json
+import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -85,17 +86,33 @@ def _parse_yaml(text: str) -> Any:
 
     yaml = YAML(typ="safe", pure=True)
     try:
-        if any(getattr(event, "value", None) == "<<" and not event.style for event in yaml.parse(text)):
-            raise ValueError("merge keys (<<) are not taken: they can multiply without end; write the keys out")
+        _check_events(yaml.parse(text))
         return yaml.load(text)
     except MarkedYAMLError as error:
         raise ValueError(_what_and_where(error)) from None
     except (YAMLError, KeyError, IndexError, AttributeError, TypeError, OverflowError) as error:
         raise ValueError(f"a value does not fit its tag ({type(error).__name__})") from None
-    except ValueError as error:
-        if "merge keys" in str(error):
-            raise
+    except _RefusedError:
+        raise
+    except ValueError:
         raise ValueError("a value does not fit its tag") from None
+
+
+class _RefusedError(ValueError):
+    """A YAML text that is not taken, in our own words."""
+
+
+def _check_events(events: Iterable[Any]) -> None:
+    """Look through a text before anything is made of it: the parser takes ever longer for each level of nesting."""
+    depth = 0
+    for event in events:
+        if getattr(event, "value", None) == "<<" and not event.style:
+            raise _RefusedError("merge keys (<<) are not taken: they can multiply without end; write the keys out")
+        name = type(event).__name__
+        depth += name in ("SequenceStartEvent", "MappingStartEvent")
+        depth -= name in ("SequenceEndEvent", "MappingEndEvent")
+        if depth > DEPTH_LIMIT + 1:
+            raise _RefusedError(f"nested deeper than {DEPTH_LIMIT} levels")
 
 
 def _what_and_where(error: Any) -> str:
@@ -185,7 +202,10 @@ def _validator(schema: str) -> Any:
     def is_int(checker: Any, value: Any) -> bool:  # noqa: ARG001 - jsonschema's signature
         return isinstance(value, int) and not isinstance(value, bool)
 
-    checker = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", is_int)
+    def is_number(checker: Any, value: Any) -> bool:
+        return is_int(checker, value) or (isinstance(value, float) and math.isfinite(value))
+
+    checker = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many({"integer": is_int, "number": is_number})
     strict: Any = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
         jsonschema.Draft202012Validator, type_checker=checker
     )
@@ -229,6 +249,10 @@ def _expectation(rule: str, wanted: Any, got: Any) -> str:
         return f"expected one of {choices}{hint}"
     if rule == "minLength":
         return "expected a string that is not empty"
+    if rule == "exclusiveMinimum":
+        return f"expected more than {wanted}"
+    if rule == "maximum":
+        return f"expected at most {wanted}"
     if rule == "pattern":
         return f"expected text that fits {wanted}"
     if rule == "not":
@@ -247,6 +271,8 @@ def _type_of(value: Any) -> str:
         type(None): "null",
         int: "an int",
     }
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return names.get(type(value), f"a {type(value).__name__}")
 
 

@@ -4,7 +4,7 @@ A kind is a word of the vocabulary, known to the whole process like a codec. The
 never compares a kind's name. A kind that nobody declared takes any payload.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,6 +25,10 @@ def _adapts_nothing(offered: object) -> Sequence[Descriptor[Any]]:  # noqa: ARG0
     return ()
 
 
+def _no_definition(payload: Any) -> None:
+    """Pin nothing."""
+
+
 @attrs.frozen
 class Kind:
     """The contract of one kind: its check, when a payload can be in force, what becomes a descriptor, its service."""
@@ -33,8 +37,15 @@ class Kind:
     check: Callable[[Descriptor[Any]], None] = _any_descriptor
     is_bound: Callable[[Any], bool] = _always_bound
     adapt: Callable[[object], Sequence[Descriptor[Any]]] = _adapts_nothing
+    definition: Callable[[Any], Mapping[str, Any] | None] = _no_definition
+    """What of a payload a person accepts once and is asked about again when it changes; None: nothing."""
     service: Callable[[Any], Any] | None = None
     """Makes what running code registers things of this kind with, from its owner's `Port`."""
+
+    @property
+    def has_definitions(self) -> bool:
+        """Tell whether anything of this kind is pinned."""
+        return self.definition is not _no_definition
 
 
 _declared: dict[str, Kind] = {}

@@ -1,5 +1,6 @@
 """What a host hands over: which packs, in which order, and what operators changed."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -8,12 +9,17 @@ import attrs
 
 from agentos.errors import ManifestError, Problem
 from agentos.model._checks import fault_of_owner, fault_of_priority, frozen_mapping
-from agentos.model.files import check, plain, read_file, structure
+from agentos.model.files import check, plain, read_file, show_path, structure
 from agentos.model.overrides import Overrides, as_overrides, structure_overrides
 from agentos.model.pack import ExtensionPack
+from agentos.model.settings import Settings, problems_of_settings, structure_settings
 
 PERMISSIONS = ("tools:register",)
 ISOLATIONS = ("inline", "process")
+
+
+def _names(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
 
 
 @attrs.frozen
@@ -33,7 +39,7 @@ class PackEntry:
     version: str | None = None
     required: bool = False
     isolation: Literal["inline", "process"] = "inline"
-    permissions: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    permissions: tuple[str, ...] = attrs.field(default=(), converter=_names)
     base_path: Path | None = attrs.field(default=None, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -127,10 +133,17 @@ def _overrides(value: "Overrides | Mapping[str, Any] | None") -> Overrides:
 
 @attrs.frozen
 class ExtensionManifest:
-    """The packs to load, in order, and the overrides that come with them."""
+    """The packs to load, in order, the overrides that come with them, and where to keep what must last.
+
+    `mcp_servers` are MCP servers to take in as packs, by name and in the spelling of files; they may hold secrets, so
+    they stay out of the repr. `store` is a path, a database URL, or `default` for a file in the user's data folder.
+    """
 
     packs: tuple[PackEntry, ...] = attrs.field(default=(), converter=_entries)
     overrides: Overrides = attrs.field(default=None, converter=_overrides)
+    store: str | None = attrs.field(default=None, repr=False)
+    mcp_servers: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping, repr=False)
+    settings: Settings = attrs.field(factory=Settings)
 
     @classmethod
     def from_file(cls, path: str | Path) -> "ExtensionManifest":
@@ -147,7 +160,12 @@ class ExtensionManifest:
 
 def _structure(data: Any, origin: str, base: Path | None) -> ExtensionManifest:
     data = plain(data, origin)
-    if problems := [*check(data, "manifest"), *_bad_versions(data)]:
+    if problems := [
+        *check(data, "manifest"),
+        *_bad_versions(data),
+        *_bad_server_names(data),
+        *problems_of_settings(data),
+    ]:
         raise ManifestError(origin, problems)
     entries, problems = [], []
     for index, raw in enumerate(data.get("packs", ())):
@@ -159,7 +177,28 @@ def _structure(data: Any, origin: str, base: Path | None) -> ExtensionManifest:
             entries.append(attrs.evolve(entry, base_path=base))
     if problems:
         raise ManifestError(origin, problems)
-    return ExtensionManifest(packs=entries, overrides=structure_overrides(data.get("overrides", {}), origin))
+    overrides = structure_overrides(data.get("overrides", {}), origin)
+    return ExtensionManifest(
+        packs=entries,
+        overrides=overrides,
+        store=_store(data.get("store"), base),
+        mcp_servers={name: _server(raw, base) for name, raw in data.get("mcpServers", {}).items()},
+        settings=structure_settings(data, base),
+    )
+
+
+def _server(raw: Mapping[str, Any], base: Path | None) -> Mapping[str, Any]:
+    """Return what is said of an MCP server; one that is started runs in the manifest's folder, or relative to it."""
+    if base is None or "command" not in raw:
+        return raw
+    return {**raw, "cwd": str(base / raw.get("cwd", "."))}
+
+
+def _store(location: str | None, base: Path | None) -> str | None:
+    """Return where the store is; a relative path is relative to the manifest's folder."""
+    if location is None or base is None or location == "default" or "://" in location:
+        return location
+    return str(base / location)
 
 
 def _bad_versions(data: Any) -> Iterable[Problem]:
@@ -169,6 +208,21 @@ def _bad_versions(data: Any) -> Iterable[Problem]:
         version = raw.get("version") if isinstance(raw, dict) else None
         if isinstance(version, str) and (fault := fault_of_specifier(version)):
             yield Problem(f"packs[{index}].version", fault)
+
+
+def _bad_server_names(data: Any) -> Iterable[Problem]:
+    """Find the names of MCP servers that can't be part of a pack's name."""
+    servers = data.get("mcpServers") if isinstance(data, dict) else None
+    for name in servers if isinstance(servers, dict) else ():
+        if fault := fault_of_server_name(name):
+            yield Problem(show_path(("mcpServers", name)), fault)
+
+
+def fault_of_server_name(name: object) -> str | None:
+    """Say what keeps *name* from naming an MCP server; None if nothing does."""
+    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        return None
+    return "expected a name of at most 64 letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
 
 def as_manifest(value: "ExtensionManifest | Mapping[str, Any] | str | Path | None") -> ExtensionManifest:

@@ -9,6 +9,8 @@ from agentos.model._checks import fault_of_name
 
 EVERYTHING = "*"
 
+_HOST = "system"
+
 
 def _rules(value: Iterable[str]) -> frozenset[str]:
     if isinstance(value, str):
@@ -24,7 +26,8 @@ def _scopes(value: Iterable[str] | None) -> frozenset[str] | None:
 class Principal:
     """Who a call is made for: what it holds, and to what a token narrowed it.
 
-    `scopes` is None where nothing was narrowed. A rule counts as held only if it is in both.
+    `scopes` is None where nothing was narrowed. A rule counts as held only if it is in both. A service holds what is
+    named: `*` means nothing for it.
     """
 
     id: str
@@ -37,6 +40,10 @@ class Principal:
             raise ValueError(f"Principal.id: {fault}")
         if self.kind not in ("user", "service", "system"):
             raise ValueError(f"Principal.kind: expected user, service or system, got {self.kind!r}")
+        if self.kind != "system" and self.id == _HOST:
+            raise ValueError(f"Principal.id: {_HOST!r} is the host itself; give a {self.kind} an id of its own")
+        if self.kind == "user" and self.id.startswith(("service:", "system:")):
+            raise ValueError(f"Principal.id: {self.id!r} reads as a principal of another kind; leave the colon out")
 
     @classmethod
     def system(cls) -> "Principal":
@@ -44,18 +51,29 @@ class Principal:
         return SYSTEM
 
     @property
+    def key(self) -> str:
+        """Return the name that no other principal has: the id of a user, `service:bot`, `system`.
+
+        By it calls are counted, proposals and grants bound, and records written.
+        """
+        if self.kind == "user" or self.id == _HOST:
+            return self.id
+        return f"{self.kind}:{self.id}"
+
+    @property
     def held(self) -> frozenset[str]:
         """Return the rules that count: never more than `access`, and without `*` where scopes narrow it."""
+        access = self.access - {EVERYTHING} if self.kind == "service" else self.access
         if self.scopes is None:
-            return self.access
+            return access
         wanted = self.scopes - {EVERYTHING}
-        return wanted if EVERYTHING in self.access else self.access & wanted
+        return wanted if EVERYTHING in access else access & wanted
 
     def narrow(self, scopes: Iterable[str]) -> "Principal":
         """Return this principal with at most *scopes*. It can only shrink, and never yields `*`."""
         wanted = _rules(scopes) - {EVERYTHING}
         held = wanted & self.scopes if self.scopes is not None else wanted
-        if EVERYTHING not in self.access:
+        if EVERYTHING not in self.access or self.kind == "service":
             held &= self.access
         return attrs.evolve(self, access=held, scopes=held)
 
@@ -63,5 +81,12 @@ class Principal:
         """Tell whether *tool* exists for this principal: it is public, or every rule it requires is held."""
         return tool.is_public or EVERYTHING in (held := self.held) or held.issuperset(tool.required_access)
 
+    def missing(self, tool: Any) -> tuple[str, ...]:
+        """Return the rules that *tool* requires and this principal does not hold: none, if it may call it."""
+        if self.may_call(tool):
+            return ()
+        held = self.held
+        return tuple(rule for rule in tool.required_access if rule not in held)
 
-SYSTEM = Principal("system", "system", frozenset({EVERYTHING}))
+
+SYSTEM = Principal(_HOST, "system", frozenset({EVERYTHING}))

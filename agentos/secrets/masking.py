@@ -125,6 +125,7 @@ def _forms(value: str) -> set[str]:
         json.dumps(value)[1:-1],
         json.dumps(value)[1:-1].replace("/", "\\/"),
         json.dumps(value, ensure_ascii=False)[1:-1],
+        *(_escaped(value, special, form) for special, form in _ESCAPES),
         repr(value)[1:-1],
         shown[: -len("\\'\"")],
         html.escape(value),
@@ -133,6 +134,14 @@ def _forms(value: str) -> set[str]:
         base64.b64encode(encoded).decode().rstrip("="),
         base64.urlsafe_b64encode(encoded).decode().rstrip("="),
     }
+
+
+_ESCAPES = (("<>&", "\\u{:04x}"), ("<>&", "\\u{:04X}"), ("\"&'+<>`", "\\u{:04X}"))
+"""What writers of JSON for web pages escape that others leave, and how: those of Go and of .NET among them."""
+
+
+def _escaped(value: str, special: str, form: str) -> str:
+    return "".join(form.format(ord(one)) if one in special else json.dumps(one)[1:-1] for one in value)
 
 
 class _Masked(Exception):  # noqa: N818 - stands in for an exception of any name

@@ -56,8 +56,19 @@ def is_real(value: str | None) -> bool:
     return _PLACEHOLDER_SHAPES.fullmatch(bare) is None
 
 
+class Fallback:
+    """A source of the host's that counts last: it is asked for what no other source has."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    def __call__(self, id: str) -> str | Awaitable[str | None] | None:
+        """Return what the source has of *id*."""
+        return self._vault(id)
+
+
 class SecretSources:
-    """Looks a secret up: run-time value, host, the pack's own, environment, `.env`."""
+    """Looks a secret up: run-time value, host, the pack's own, environment, `.env`; last, a host's `Fallback`."""
 
     def __init__(
         self,
@@ -71,6 +82,7 @@ class SecretSources:
         self.masker = masker
         self._vault: Vault | None = None
         self._is_async = False
+        self._is_last = isinstance(host, Fallback)
         self._given: dict[str, str] = {}
         if callable(host):
             self._vault = host
@@ -116,10 +128,15 @@ class SecretSources:
             self.masker.learn(value)
 
     async def fetch(self, ids: Iterable[str], *, again: bool = False) -> None:
-        """Ask the host's callable for *ids*. One that raises counts as not having them."""
+        """Ask the host's callable for *ids*. One that raises counts as not having them.
+
+        One that counts last is left alone where everybody sees another value.
+        """
         if self._vault is None:
             return
         for id in ids:
+            if self._is_last and self._first(self._others(id, {})) is not None:
+                continue
             if again or id not in self._fetched:
                 self._fetched[id] = await self._ask(id)
 
@@ -152,7 +169,10 @@ class SecretSources:
 
     def find(self, id: str, own: Mapping[str, str]) -> tuple[str, str] | None:
         """Return the first real value of *id* and where it was found."""
-        for origin, value in self._candidates(id, own):
+        return self._first(self._candidates(id, own))
+
+    def _first(self, candidates: Iterable[tuple[str, str | None]]) -> tuple[str, str] | None:
+        for origin, value in candidates:
             if value is not None and is_real(value):
                 self.masker.learn(value)
                 return value, origin
@@ -160,7 +180,14 @@ class SecretSources:
 
     def _candidates(self, id: str, own: Mapping[str, str]) -> Iterable[tuple[str, str | None]]:
         yield "set at run time", self._runtime.get(id)
-        yield "the host", self._from_host(id)
+        if not self._is_last:
+            yield "the host", self._from_host(id)
+        yield from self._others(id, own)
+        if self._is_last:
+            yield "the host", self._from_host(id)
+
+    def _others(self, id: str, own: Mapping[str, str]) -> Iterable[tuple[str, str | None]]:
+        """Yield what packs, the environment and `.env` have."""
         yield "the pack entry's options", own.get(id)
         definition = self.catalog.get(id)
         for name in definition.variables if definition else ():

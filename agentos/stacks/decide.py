@@ -39,6 +39,11 @@ def _no_secrets_missing(offer: Offer) -> Sequence[str]:  # noqa: ARG001 - the si
     return ()
 
 
+def _ask_gate(offer: Offer) -> str | None:
+    gate = offer.descriptor.gate
+    return None if gate is None else gate()
+
+
 @attrs.frozen
 class Facts:
     """All that decides besides the offers themselves, as of one moment."""
@@ -46,6 +51,8 @@ class Facts:
     overrides: OverrideLayers = attrs.field(factory=OverrideLayers)
     missing_secrets: Callable[[Offer], Sequence[str]] = _no_secrets_missing
     pack_disabled: Callable[[Offer], str | None] = _nothing
+    held_back: Callable[[Offer], str | None] = _nothing
+    shut: Callable[[Offer], str | None] = _ask_gate
     failure: Callable[[Offer], str | None] = _nothing
     secret_hint: Callable[[str], str] = repr
 
@@ -108,8 +115,12 @@ def _judge(offer: Offer, facts: Facts) -> Verdict:
         )
     elif not kind_of(descriptor.kind).is_bound(descriptor.payload):
         state, reason = EntryState.UNBOUND, "declared, but no handler is bound to it yet"
+    elif (waits := facts.held_back(offer)) is not None:
+        state, reason = EntryState.GATED, waits
     elif missing := facts.missing_secrets(offer):
         state, reason = EntryState.GATED, _why_gated(missing, facts)
+    elif descriptor.gate is not None and (shut := facts.shut(offer)) is not None:
+        state, reason = EntryState.GATED, shut
     elif (failure := facts.failure(offer)) is not None:
         state, reason = EntryState.FAILED, failure
     return Verdict(offer, _priority(offer, said.priority), state, reason, said.options)

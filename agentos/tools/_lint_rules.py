@@ -179,18 +179,62 @@ def _strings(node: object, path: str) -> Iterator[tuple[str, str]]:
             yield from _strings(inner, f"{path}.{visible(name)}")
 
 
-_JOINERS = "\u200c\u200d"  # what some scripts and emoji are made with
+_PLAIN = re.compile(r"[\x20-\x7e\n\t]*")
+
+
+def hidden_characters(node: object) -> list[str]:
+    """Name the characters in any text of *node*, keys too, that people do not see and models do."""
+    texts = (text for _, text in _strings(node, "") if not _PLAIN.fullmatch(text))
+    return list(dict.fromkeys(name for text in texts for name in _hidden(text)))
+
+
 _CATEGORIES = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+_IGNORABLE = re.compile(  # Default_Ignorable_Code_Point of Unicode 16, and the braille pattern without dots
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\u2800]"
+)
+_JOINERS = "\u200c\u200d"  # what some scripts and emoji are made with
+_STYLES = "\ufe0e\ufe0f"  # as text, or as emoji
+_KEYCAP = re.compile("[0-9#*]\ufe0f\u20e3")
+_STYLED = "\u203c\u2049\u2139\u3030\u303d"  # emoji that Unicode does not count among symbols
+_PICTURES = re.compile("[\U0001f000-\U0001faff]")
 
 
 def _hidden(text: str) -> Iterator[str]:
-    """Name the characters that can't be seen: control and bidi characters, zero-width ones, tags."""
+    """Name the characters that can't be seen: control and bidi characters, zero-width and empty ones, tags."""
     for index, char in enumerate(text):
-        around = text[max(0, index - 1) : index], text[index + 1 : index + 2]
-        if char in "\n\t" or (char in _JOINERS and not any(one.isascii() for one in around)):
-            continue
-        if unicodedata.category(char) in _CATEGORIES or "\U000e0100" <= char <= "\U000e01ef":
+        if _is_unseen(char) and not _has_use(text, index):
             yield f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip()
+
+
+def _is_unseen(char: str) -> bool:
+    return char not in "\n\t" and (unicodedata.category(char) in _CATEGORIES or bool(_IGNORABLE.match(char)))
+
+
+def _has_use(text: str, index: int) -> bool:
+    """Tell whether the character there, which can't be seen, changes how those around it are written."""
+    if text[index] in _STYLES:
+        return _is_styled(text, index)
+    if text[index] not in _JOINERS:
+        return False
+    before = index - 1
+    if before > 0 and text[before] in _STYLES and _is_styled(text, before):
+        before -= 1
+    return before >= 0 and _is_joined(text[before]) and _is_joined(text[index + 1 : index + 2])
+
+
+def _is_styled(text: str, index: int) -> bool:
+    """Tell whether a style stands right after a symbol or an emoji, or inside a keycap."""
+    base = text[index - 1] if index > 0 else ""
+    if not base or base.isascii():
+        return bool(base) and _KEYCAP.match(text, index - 1) is not None
+    is_symbol = unicodedata.category(base) in ("So", "Sm") or base in _STYLED or bool(_PICTURES.match(base))
+    return is_symbol and not _is_unseen(base)
+
+
+def _is_joined(char: str) -> bool:
+    """Tell whether a joiner may stand beside *char*: it is seen, and of a script or a set of emoji that has joiners."""
+    return bool(char) and not (char.isascii() or char.isspace() or _is_unseen(char))
 
 
 @tool_rule("open-object")

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any, Literal
 
+import attrs
+
 from agentos.tools.context import ToolContext
 from agentos.tools.funnel import NotSerialisableError, to_json
 from agentos.tools.prepared import Prepared
@@ -124,9 +126,11 @@ class Running:
     async def _apart(self, value: Any, prepared: Prepared) -> Any:
         """Await in a task of its own, which is left behind if it does not end when it is cancelled."""
         loop = asyncio.get_running_loop()
-        task = self._task = loop.create_task(value if inspect.iscoroutine(value) else _as_coroutine(value))
+        task = self._task = loop.create_task(_carried(value))
         future = self._future = loop.create_future()
         task.add_done_callback(lambda _: _resolve(future))
+        if isinstance(value, CoroutineType):
+            task.add_done_callback(lambda _: value.close())  # one that was cancelled before it began is not missed
         clock = loop.call_later(prepared.timeout, self.expire) if prepared.timeout is not None else None
         try:
             await future
@@ -143,7 +147,7 @@ class Running:
                 _leave_behind(task, prepared)
             elif not task.cancelled():
                 task.exception()  # seen
-        return None if self.ended_by is not None else task.result()
+        return None if self.ended_by is not None else _unpacked(task.result())
 
     async def gathered(self, value: Any, context: ToolContext, prepared: Prepared) -> Any:
         """Gather what comes out of a generator or iterator that an async tool returned; anything else is itself."""
@@ -191,8 +195,24 @@ def _resolve(future: "asyncio.Future[Any]") -> None:
         future.set_result(None)
 
 
-async def _as_coroutine(value: Awaitable[Any]) -> Any:
-    return await value
+@attrs.frozen
+class _Left:
+    """What a tool that tried to end the program raised. A task would hand it to the event loop, which would end."""
+
+    error: SystemExit
+
+
+async def _carried(value: Awaitable[Any]) -> Any:
+    try:
+        return await value
+    except SystemExit as error:
+        return _Left(error)
+
+
+def _unpacked(outcome: Any) -> Any:
+    if type(outcome) is _Left:
+        raise outcome.error
+    return outcome
 
 
 def _leave_behind(task: "asyncio.Task[Any]", prepared: Prepared) -> None:

@@ -22,13 +22,18 @@ class ToolCall:
     idempotency_key: str | None = None
 
 
+def _without_token(details: Mapping[str, Any]) -> str:
+    """Show details, but for the token of a proposal: who has it can approve."""
+    return repr({key: "***" if key == "token" else value for key, value in details.items()})
+
+
 @attrs.frozen
 class ToolError:
     """What went wrong: a type that programs know, a message that people and models can act on, and data."""
 
     type: str
     message: str
-    details: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping)
+    details: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping, repr=_without_token)
 
 
 @attrs.frozen

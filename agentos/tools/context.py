@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+import attrs
+
 from agentos.model.context import PackLogger, SharedServices
 from agentos.model.principal import Principal
 from agentos.tools.calls import ToolCall, ToolResult
@@ -29,6 +31,14 @@ class Door(Protocol):
         ...
 
 
+@attrs.frozen
+class Approval:
+    """What a person approved: a proposal, and the tools beneath, by id and definition, that it showed."""
+
+    proposal: str
+    beneath: frozenset[tuple[str, str]] = frozenset()
+
+
 class _Told:
     """Something already told; awaiting it waits until listeners have heard it."""
 
@@ -46,7 +56,7 @@ class _Told:
 class ToolContext:
     """What a tool is given: for whom it runs, with what, and how to reach the rest of the house."""
 
-    __slots__ = ("_door", "_loop", "_prepared", "cancelled", "depth", "principal", "session", "tool_call")
+    __slots__ = ("_approval", "_door", "_loop", "_prepared", "cancelled", "depth", "principal", "session", "tool_call")
 
     def __init__(
         self,
@@ -64,8 +74,14 @@ class ToolContext:
         self.tool_call = tool_call
         self.session = session
         self.depth = depth
+        self._approval: Approval | None = None
         self.cancelled = False
         """True when nobody waits for the result any more. A sync tool that takes long looks at it."""
+
+    @property
+    def approved(self) -> str | None:
+        """Return the id of the proposal by which a person approved this very call."""
+        return None if self._approval is None else self._approval.proposal
 
     @property
     def tool(self) -> Tool:

@@ -43,6 +43,15 @@ class ToolContent(ToolEvent):
 
 
 @attrs.frozen(kw_only=True)
+class ToolApproval(ToolEvent):
+    """A call waits for a person: its proposal was made."""
+
+    type: ClassVar[str] = "tool:approval"
+    proposal: str
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
 class ToolFinished(ToolEvent):
     """A call ended in its one result. `error` is the type of its error, if it failed."""
 

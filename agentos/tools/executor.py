@@ -1,6 +1,7 @@
 """ToolExecutor: finds a tool, checks its arguments, runs it where it belongs, and makes one result."""
 
 import asyncio
+import copy
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -19,7 +20,7 @@ from agentos.tools._running import Running, Watch
 from agentos.tools._structure import BuildError
 from agentos.tools.calls import ToolCall, ToolResult
 from agentos.tools.context import ToolContext
-from agentos.tools.events import ToolContent, ToolFinished, ToolProgress, ToolsChanged, ToolStarted
+from agentos.tools.events import ToolApproval, ToolContent, ToolFinished, ToolProgress, ToolsChanged, ToolStarted
 from agentos.tools.funnel import PLAIN, Funnel
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.prepared import Prepared
@@ -28,6 +29,11 @@ from agentos.tools.tool import Tool, as_tool
 from agentos.tools.validation import BadArguments, problems_of, show_path
 
 DEPTH_LIMIT = 8
+_TOLD: Mapping[str, Callable[..., Any]] = {
+    "progress": ToolProgress,
+    "content": ToolContent,
+    "approval": ToolApproval,
+}
 _NAMES_SEARCHED = 2_000
 _NO_SESSION: Mapping[str, Any] = {}
 
@@ -44,6 +50,14 @@ class Backstage(Protocol):
 
     def watch(self, watcher: Callable[[Collection[tuple[str, str]]], None]) -> None:
         """Call *watcher* with the stacks of every switch."""
+        ...
+
+    def held_back(self, entry: Entry) -> str | None:
+        """Say why an entry waits for a person."""
+        ...
+
+    def shut(self, entry: Entry) -> str | None:
+        """Say why an entry's own gate keeps it out of force."""
         ...
 
 
@@ -152,13 +166,23 @@ class ToolExecutor:
         """Return the result of a call that found no tool: declared without handler, or unknown."""
         if isinstance(name, str):
             id = name.partition(":")[2] or name
-            waiting = [as_tool(one.payload) for one in self.registry.stack(id) if one.state is EntryState.UNBOUND]
-            if any(tool is not None and principal.may_call(tool) for tool in waiting):
-                message = f"the tool {id!r} is declared, but no handler is bound to it yet; try again later"
-                return self.funnel.failure("HandlerMissing", message, {})
+            for entry in self.registry.stack(id):
+                tool = as_tool(entry.payload)
+                if tool is not None and principal.may_call(tool) and (refusal := self._why_idle(entry)) is not None:
+                    return refusal
         shown = name if isinstance(name, str) else type(name).__name__
         hint = did_you_mean(str(shown), itertools.islice(known, _NAMES_SEARCHED))
         return self.funnel.failure("UnknownTool", f"there is no tool called {str(shown)[:100]!r}{hint}", {})
+
+    def _why_idle(self, entry: Entry) -> ToolResult | None:
+        if entry.state is EntryState.UNBOUND:
+            message = f"the tool {entry.id!r} is declared, but no handler is bound to it yet; try again later"
+            return self.funnel.failure("HandlerMissing", message, {})
+        if entry.state is EntryState.GATED and (reason := self._backstage.held_back(entry)) is not None:
+            return self.funnel.failure("DefinitionChanged", reason, {})
+        if entry.state is EntryState.GATED and (reason := self._backstage.shut(entry)) is not None:
+            return self.funnel.failure("WorkerDied", reason, {})
+        return None
 
     # -- calls -------------------------------------------------------------------------------------------------
 
@@ -201,13 +225,18 @@ class ToolExecutor:
             details = {"problems": [{"path": one.path, "message": one.message} for one in error.problems]}
             return self.funnel.failure("InvalidArguments", message, prepared.meta, details)
 
+    def is_in_force(self, prepared: Prepared) -> bool:
+        """Tell whether what was found is still what stands on its stack: it may have gone while somebody thought."""
+        known = self._prepared.get(prepared.entry.id)
+        if known is prepared:
+            return True
+        stack = self.registry.stack(prepared.entry.id)
+        return any(entry._seat is prepared.seat and entry.state.in_force for entry in stack)  # noqa: SLF001 - our own
+
     async def run(self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Run a tool whose arguments are good, and make its result."""
         told = self._events.is_heard
         began = time.perf_counter() if told else 0.0
-        if told:
-            self._events.post(ToolStarted(**_who(context)))
-            await self._events.deliver()
         users = prepared.users
         lease = users.enter()
         running = Running(context, self._watch)
@@ -216,6 +245,9 @@ class ToolExecutor:
             self._running.setdefault(call_id, []).append(running)
         result: ToolResult | None = None
         try:
+            if told:
+                self._events.post(ToolStarted(**_who(context)))
+                await self._events.deliver()
             result = await self._outcome(prepared, arguments, context, running)
         except asyncio.CancelledError:
             result = self.funnel.failure("Cancelled", "the caller was cancelled", prepared.meta)
@@ -227,6 +259,19 @@ class ToolExecutor:
             if told and result is not None:
                 await to_the_end(self._tell_of_end(context, result, time.perf_counter() - began))
         return result
+
+    async def preview(self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext) -> ToolResult | None:
+        """Return what the tool's dry run says of a call that does not run yet; None if it has none."""
+        tool = prepared.tool
+        if tool.dry_run is None:
+            return None
+        dry = attrs.evolve(tool, execute=tool.dry_run, function=None, output_schema=None, placement=None)
+        rehearsal = Prepared(prepared.entry, dry, self._default_timeout)
+        lease = rehearsal.users.enter()
+        try:
+            return await self._outcome(rehearsal, copy.deepcopy(arguments), context, Running(context, self._watch))
+        finally:
+            rehearsal.users.leave(lease)
 
     async def _tell_of_end(self, context: ToolContext, result: ToolResult, seconds: float) -> None:
         error = result.error.type if result.error else None
@@ -347,18 +392,26 @@ class ToolExecutor:
         """Return the next tool in force beneath the one of *context*, as the stack is now."""
         mine = context._prepared.entry  # noqa: SLF001 - the context is this package's own
         for entry in self.registry.stack(mine.id):
-            if (entry.priority, entry.sequence) < (mine.priority, mine.sequence) and entry.state.in_force:
+            if _rank(entry) < _rank(mine) and entry.state.in_force:
                 prepared = self.ready(entry)
                 if prepared is not None:
                     return prepared
         return self.funnel.failure("UnknownTool", f"there is no tool beneath {mine.id!r}", {})
+
+    def chain(self, prepared: Prepared) -> list[Prepared]:
+        """Return the tools in force beneath one, the strongest first: what it may call as `below`."""
+        mine = prepared.entry
+        if not mine.descriptor.wraps:
+            return []
+        below = [one for one in self.registry.stack(mine.id) if _rank(one) < _rank(mine) and one.state.in_force]
+        return [ready for entry in below if (ready := self.ready(entry)) is not None]
 
     def tell(self, context: ToolContext, kind: str, told: Mapping[str, Any]) -> Callable[[], Any]:
         """Post what a tool tells while it runs; safe from any thread."""
         if not self._events.is_heard:
             return _nothing
         safe = self._masker.mask_data(dict(told))
-        event = (ToolProgress if kind == "progress" else ToolContent)(**_who(context), **safe)
+        event = _TOLD[kind](**_who(context), **safe)
         loop = context._loop  # noqa: SLF001 - set while the tool runs in a thread
         if loop is None:
             self._events.post(event)
@@ -416,6 +469,10 @@ class ToolExecutor:
                 del self._beneath[key]
 
 
+def _rank(entry: Entry) -> tuple[int, int]:
+    return (entry.priority, entry.sequence)
+
+
 def _is_owned(entry: Entry, owner: str) -> bool:
     return entry.source.pack == owner and entry.state.in_force
 
@@ -429,7 +486,7 @@ def _who(context: ToolContext) -> dict[str, Any]:
     return {
         "tool": prepared.qualified_id,
         "call_id": context.tool_call.id,
-        "principal": context.principal.id,
+        "principal": context.principal.key,
         "source": prepared.entry.source,
     }
 

@@ -4,6 +4,7 @@
     lint_tool   one tool, or what means to be one
     tool_rule   adds a rule about one tool
     pack_rule   adds a rule about a pack's tools among each other
+    hidden_characters   names what people do not see in a text, and models do
 
 A rule is a generator of remarks `(severity, place, message, cure)`. It sees a `Subject`: plain values, read once, so
 that a rule need not mistrust what a pack brought. Findings come in the order of the descriptors, then of the rules.
@@ -17,10 +18,20 @@ import attrs
 
 from agentos.model.descriptor import Descriptor
 from agentos.model.pack import ExtensionPack
-from agentos.tools._lint_rules import PACK_RULES, TOOL_RULES, pack_rule, tool_rule
+from agentos.tools._lint_rules import PACK_RULES, TOOL_RULES, hidden_characters, pack_rule, tool_rule
 from agentos.tools._lint_subject import Remark, Severity, Spot, Subject, subject
 
-__all__ = ["Finding", "Severity", "Spot", "Subject", "lint_pack", "lint_tool", "pack_rule", "tool_rule"]
+__all__ = [
+    "Finding",
+    "Severity",
+    "Spot",
+    "Subject",
+    "hidden_characters",
+    "lint_pack",
+    "lint_tool",
+    "pack_rule",
+    "tool_rule",
+]
 
 
 @attrs.frozen

@@ -4,6 +4,7 @@ from typing import Any
 
 from agentos._settling import Owner, Seat
 from agentos.stacks.entry import Entry
+from agentos.tools.definition import definition_hash
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.tool import Tool
 from agentos.tools.validation import Checker, compile_schema
@@ -13,7 +14,9 @@ class Prepared:
     """One entry of kind tool, with its validators compiled and its way of running chosen."""
 
     __slots__ = (
+        "_definition",
         "checker",
+        "course",
         "entry",
         "execute",
         "info",
@@ -46,8 +49,18 @@ class Prepared:
             # Formats are not asserted: a naive datetime, say, has no RFC 3339 form and is still good output.
             self.output_validator = compile_schema(tool.output_schema, where, formats=False)
             self.output_is_valid = self.output_validator.is_valid
+        self._definition: str | None = None
+        self.course: Any = None
+        """What the gate knows of every call of this tool, kept for it."""
         self.execute = tool.execute
         self.is_async = tool.is_async
         self.is_public = tool.is_public
         self.timeout = tool.timeout if tool.timeout is not None else default_timeout
         self.meta = {"tool": self.qualified_id, "pack_version": entry.source.version}
+
+    @property
+    def definition(self) -> str:
+        """Return the hash of the tool's definition; computed when it is first asked for."""
+        if self._definition is None:
+            self._definition = definition_hash(self.tool)
+        return self._definition

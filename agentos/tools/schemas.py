@@ -192,6 +192,8 @@ def _split(signature: _Signature, skip: Collection[str], deriver: Deriver) -> tu
 
 def _check_injected(name: str, annotation: Any, scope: Scope, deriver: Deriver) -> None:
     """Refuse a parameter that wants a value from the model under the name that gets the context."""
+    if get_origin(annotation) is Annotated:
+        annotation = annotation.__origin__
     if annotation in _SCALARS:
         shown = annotation if isinstance(annotation, str) else annotation.__name__
         message = (

@@ -1,7 +1,9 @@
 """ToolsService: running code registers, replaces and takes back tools, as one owner."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
+
+import attrs
 
 from agentos.errors import ToolDefinitionError
 from agentos.model._checks import did_you_mean
@@ -55,19 +57,26 @@ class ToolsService:
         return [info_of(entry, tool) for entry, tool in pairs if tool is not None]
 
     async def sync(self, tools: Iterable[Any]) -> list[ToolInfo]:
-        """Make *tools* this owner's whole set, at once or not at all; what did not change is not touched."""
+        """Make *tools* this owner's whole set, at once or not at all; what did not change is not touched.
+
+        A tool may come as a descriptor, with a gate, secrets or a priority of its own.
+        """
         self._port.require(PERMISSION)
-        given = [_tool(tool) for tool in tools]
-        wanted = {tool.name: tool for tool in given}
+        given = [_descriptor(tool) for tool in tools]
+        wanted = {descriptor.id: descriptor for descriptor in given}
         if len(wanted) < len(given):
-            twice = [name for name in wanted if sum(tool.name == name for tool in given) > 1]
+            twice = [id for id in wanted if sum(descriptor.id == id for descriptor in given) > 1]
             raise ToolDefinitionError("ToolsService.sync", "tools", f"given twice: {', '.join(twice)}")
-        standing = {entry.id: entry.payload for entry in self._port.entries("tool")}
-        add = [Descriptor("tool", name, tool) for name, tool in wanted.items() if standing.get(name) is not tool]
+        standing = {entry.id: entry.descriptor for entry in self._port.entries("tool")}
+        add = [descriptor for id, descriptor in wanted.items() if not _is_same(standing.get(id), descriptor)]
         drop = [id for id in standing if id not in wanted]
         if add or drop:
             await self._port.exchange("tool", add, drop)
         return self.list_tools()
+
+    async def refresh(self, ids: Collection[str] | None = None) -> None:
+        """Ask the gates of this owner's tools again: of *ids*, or of all."""
+        await self._port.refresh("tool", ids)
 
     def _declared(self, id: str) -> Tool:
         mine = {entry.id: entry.payload for entry in self._port.entries("tool")}
@@ -77,6 +86,21 @@ class ToolsService:
                 f"tool {id!r}", "", f"{self.owner!r} has declared no such tool{did_you_mean(id, mine)}"
             )
         return tool
+
+
+def _descriptor(value: Any) -> Descriptor[Any]:
+    if isinstance(value, Descriptor) and value.kind == "tool":
+        return value
+    tool = _tool(value)
+    return Descriptor("tool", tool.name, tool)
+
+
+def _is_same(standing: Descriptor[Any] | None, given: Descriptor[Any]) -> bool:
+    """Tell whether *given* says the same of the same tool as what stands."""
+    if standing is None or standing is given:
+        return standing is given
+    said = [field.name for field in attrs.fields(Descriptor) if field.name != "payload"]
+    return standing.payload is given.payload and all(getattr(standing, one) == getattr(given, one) for one in said)
 
 
 def _tool(value: Any) -> Tool:

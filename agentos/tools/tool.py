@@ -9,6 +9,7 @@ import attrs
 
 from agentos.errors import ToolDefinitionError
 from agentos.model._checks import did_you_mean, fault_of_name
+from agentos.model.rules import as_rules
 
 Effect = Literal["read", "mutate", "destructive"]
 EFFECTS = ("read", "mutate", "destructive")
@@ -37,11 +38,15 @@ Access = _Public | tuple[str, ...]
 
 
 def _access(value: Any) -> Access:
+    """Return rules as a tuple; what can't be rules is one that none can be, and is refused with the others."""
     if isinstance(value, _Public):
         return value
-    if isinstance(value, str):
-        return (value,)
-    return tuple(value)
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+
+
+def _intervention(value: Any) -> Any:
+    """Return rules as rules; a word or a function is left as it is."""
+    return as_rules(value) if isinstance(value, list | tuple) else value
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -63,11 +68,14 @@ class Tool:
     required_access: Access = attrs.field(converter=_access)
     execute: Callable[[Any, Any], Any] | None = attrs.field(default=None, repr=False)
     output_schema: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
-    intervention: Any = None
+    intervention: Any = attrs.field(default=None, converter=_intervention)
+    """`never`, `required` or `always`; rules, the first that matches counts; or a function (args, context) of those."""
     placement: Literal["inline", "thread"] | None = None
     timeout: float | None = None
     ordered: bool = False
     idempotent: bool = False
+    cost: float = 1.0
+    """What a call takes of a budget's cost units."""
     dry_run: Callable[[Any, Any], Any] | None = attrs.field(default=None, repr=False)
     display_name: str | None = None
     category: str | None = None
@@ -206,11 +214,11 @@ def _faults(tool: Tool) -> Iterable[tuple[str, str]]:
         yield "placement", f"expected one of {', '.join(PLACEMENTS)}, got {tool.placement!r}"
     if tool.timeout is not None and not _is_seconds(tool.timeout):
         yield "timeout", f"expected a positive number of seconds, got {tool.timeout!r}"
-    if isinstance(tool.intervention, str) and tool.intervention not in INTERVENTIONS:
-        yield (
-            "intervention",
-            f"expected one of {', '.join(INTERVENTIONS)}, rules or a function, got {tool.intervention!r}",
-        )
+    if not (_is_seconds(tool.cost) or tool.cost == 0):
+        yield "cost", f"expected a number of units that is not negative, got {tool.cost!r}"
+    if not _is_intervention(tool.intervention):
+        expected = f"expected one of {', '.join(INTERVENTIONS)}, a list of rules or a function"
+        yield "intervention", f"{expected}, got {tool.intervention!r}"
     for alias in tool.aliases:
         if (fault := fault_of_name(alias)) or ":" in alias or alias == tool.name:
             yield "aliases", fault or f"{alias!r} has a colon or is the tool's own name"
@@ -222,10 +230,20 @@ def _faults_of_access(access: Access) -> Iterable[tuple[str, str]]:
     if not access:
         yield "required_access", "an empty tuple says nothing; say PUBLIC if everybody may call it"
     for rule in access:
-        if fault := fault_of_name(rule):
+        if isinstance(rule, _Public):
+            yield "required_access", "PUBLIC stands alone, not among rules"
+        elif not isinstance(rule, str):
+            yield "required_access", f"expected rule ids or PUBLIC, got {type(rule).__name__}"
+        elif fault := fault_of_name(rule):
             yield "required_access", fault
         elif rule == "*":
             yield "required_access", "'*' is held by principals, not required by tools; say PUBLIC or name a rule"
+
+
+def _is_intervention(value: Any) -> bool:
+    if value is None or isinstance(value, tuple):
+        return True
+    return value in INTERVENTIONS if isinstance(value, str) else callable(value)
 
 
 def _is_seconds(value: object) -> bool:

@@ -27,6 +27,7 @@ ARGUMENTS_LIMIT = 1_000_000
 _DEPTH = 64
 _LARGEST_BITS = 14_000
 """Integers of more than 4,300 digits can't be written as text by Python."""
+_HALF = "half of a surrogate pair is not Unicode text"
 _CUT_OFF = re.compile(r"(t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\\(u[0-9a-fA-F]{0,3})?)")
 
 
@@ -68,7 +69,9 @@ def _unusable(where: str, error: Exception) -> ToolDefinitionError:
 def to_plain_json(value: Any, depth: int = 0) -> Any:
     """Copy mappings and sequences into the dicts and lists that the validator takes; refuse what is not JSON."""
     kind = type(value)
-    if kind is str or kind is bool or value is None:
+    if kind is str:
+        return value if value.isascii() else _whole(value)
+    if kind is bool or value is None:
         return value
     if depth > _DEPTH:
         raise ValueError(f"nested deeper than {_DEPTH} levels")
@@ -76,18 +79,27 @@ def to_plain_json(value: Any, depth: int = 0) -> Any:
         for key in value:
             if not isinstance(key, str):
                 raise ValueError(f"expected strings as keys, got {type(key).__name__}")  # noqa: TRY004 - not JSON
-        return {str.__str__(key): to_plain_json(item, depth + 1) for key, item in value.items()}
+        return {_whole(str.__str__(key)): to_plain_json(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_plain_json(item, depth + 1) for item in value]
     if isinstance(value, float):
         return _finite(value)
     if isinstance(value, str):
-        return str.__str__(value)
+        return _whole(str.__str__(value))
     if isinstance(value, int):
         if value.bit_length() > _LARGEST_BITS:
             raise ValueError("got an integer of more than 4,300 digits")
         return int(value)
     raise ValueError(f"a {type(value).__name__} is not JSON")
+
+
+def _whole(text: str) -> str:
+    """Return *text* if it can be written down: JSON can hold halves of characters, which no file or wire can."""
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(_HALF) from None
+    return text
 
 
 def _finite(value: float | str) -> float:
@@ -128,10 +140,16 @@ class Checker:
             if not self._is_valid(arguments):
                 arguments = self._rescued(arguments)
         except UnicodeEncodeError:
-            raise BadArguments("expected Unicode text, got half of a surrogate pair") from None
+            raise BadArguments(_HALF) from None
         if self._fill is not None:
-            self._fill(arguments)
+            self._complete(arguments, self._fill)
         return arguments
+
+    def _complete(self, arguments: dict[str, Any], fill: Callable[[Any], None]) -> None:
+        try:
+            fill(arguments)
+        except RecursionError:
+            raise BadArguments("the defaults of the tool's schema lead into each other without end") from None
 
     def _rescued(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Coerce, where the tool allows it, what does not fit; raise if it still does not."""
@@ -168,7 +186,17 @@ def _parse(text: str) -> dict[str, Any]:
         raise BadArguments(f'expected a JSON object such as {{"name": ...}}, got {noun_of(value)}')
     if text.count("{") + text.count("[") > _DEPTH:
         _check_depth(value)
+    if not text.isascii() or "\\ud" in text or "\\uD" in text:
+        _check_whole(value)
     return value
+
+
+def _check_whole(value: Any) -> None:
+    """Refuse half of a surrogate pair, wherever it stands."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise BadArguments(_HALF) from None
 
 
 def _first_part(error: ValueError) -> str:

@@ -5,7 +5,7 @@ import contextvars
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit import descriptor, pack, states
 
@@ -34,6 +34,7 @@ class Slow:
         return {"on_activate": lambda context: change(True), "on_deactivate": lambda context: change(False)}
 
 
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_hundreds_of_interleaved_changes_end_in_the_state_that_the_facts_ask_for(seed):
     asyncio.run(storm(seed))

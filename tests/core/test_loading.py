@@ -5,6 +5,7 @@ import functools
 import os
 import sys
 import textwrap
+from importlib.machinery import FileFinder, SourceFileLoader
 
 import pytest
 from kit import Boom, Recorder, descriptor, pack, states
@@ -710,6 +711,34 @@ async def test_reloading_makes_every_module_anew_even_within_a_second_and_of_one
     outcome = await manager.reload("mine")
 
     assert outcome.status == "loaded", outcome.reason
+    assert [active(manager, id) for id in "xyz"] == ["two", "two inner", "two late"]
+
+
+@pytest.fixture
+def hooked():
+    """Let every module be found by a loader of another class, as the import hooks of some libraries do."""
+
+    class OtherLoader(SourceFileLoader):
+        pass
+
+    hook = FileFinder.path_hook((OtherLoader, [".py"]))
+    sys.path_hooks.insert(0, hook)
+    sys.path_importer_cache.clear()
+    yield
+    sys.path_hooks.remove(hook)
+    sys.path_importer_cache.clear()
+
+
+@pytest.mark.usefixtures("hooked")
+@pytest.mark.parametrize("way", WAYS)
+async def test_reloading_makes_every_module_anew_whatever_loads_it(manager, site, way):
+    entry, folder = entry_for(way, site)
+    folder_pack(folder, "one")
+    await manager.load(entry)
+    for file in ("tools.py", "late.py", "deep/inner.py"):
+        rewrite(folder / file, (folder / file).read_text().replace("one", "two"))
+    await manager.reload("mine")
+
     assert [active(manager, id) for id in "xyz"] == ["two", "two inner", "two late"]
 
 

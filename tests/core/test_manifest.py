@@ -1066,7 +1066,9 @@ def test_the_published_schemas_are_those_that_the_package_ships():
     published = {file.name: file.read_bytes() for file in (ROOT / "docs" / "schemas").glob("*.json")}
 
     assert published == {file.name: file.read_bytes() for file in SHIPPED}
-    assert published.keys() == {"manifest.schema.json", "overrides.schema.json", "secrets.schema.json"}
+    assert published.keys() == {
+        *("lock.schema.json", "manifest.schema.json", "overrides.schema.json", "secrets.schema.json"),
+    }
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.name)
@@ -1157,3 +1159,9 @@ def test_what_is_taken_as_overrides_fits_the_published_schema_and_the_rest_is_a_
         return
 
     assert [error.message for error in jsonschema.Draft202012Validator(schema("overrides")).iter_errors(said)] == []
+
+
+async def test_a_manager_alone_says_that_it_leaves_servers_out(caplog):
+    async with ExtensionManager({"mcpServers": {"files": {"command": "serve"}}}) as manager:
+        assert manager.report.outcomes == []
+    assert "mcpServers (files) become packs of an AgentOS" in caplog.text

@@ -28,6 +28,7 @@ from agentos import (
     SecretNotDeclaredError,
     SecretRequirement,
 )
+from agentos.secrets.sources import Fallback
 
 pytestmark = pytest.mark.anyio
 
@@ -125,7 +126,7 @@ STYLES = ["mapping", *VAULTS]
 SOURCES = ["run time", "host", "own", "environment", "alias", ".env", ".env alias"]
 
 
-async def read_with(values, folder, style="mapping"):
+async def read_with(values, folder, style="mapping", wrap=lambda source: source):
     """Return what a pack reads when each source named in *values* holds that value."""
     env = folder / ".env"
     names = {".env": "AGENTOS_DEMO_KEY", ".env alias": "AGENTOS_DEMO_ALIAS"}
@@ -137,7 +138,7 @@ async def read_with(values, folder, style="mapping"):
     }
     reader = Reader(optional=True)
     own = {"secrets": {ID: values["own"]}} if "own" in values else {}
-    host = vault_of({ID: values["host"]} if "host" in values else {}, style)
+    host = wrap(vault_of({ID: values["host"]} if "host" in values else {}, style))
     with mock.patch.dict(os.environ, exported):
         async with ExtensionManager(secrets=host, catalog=CATALOG, dotenv=env) as manager:
             await manager.load(reader.entry(options=own))
@@ -152,6 +153,26 @@ async def test_a_source_wins_over_every_source_after_it(tmp_path, strongest, sty
     values = {source: f"value of {source}" for source in SOURCES[strongest:]}
 
     assert await read_with(values, tmp_path, style) == f"value of {SOURCES[strongest]}"
+
+
+@pytest.mark.parametrize("style", VAULTS)
+@pytest.mark.parametrize("nearer", ["own", "environment", ".env"])
+async def test_a_fallback_counts_after_every_other_source(tmp_path, nearer, style):
+    values = {"host": "value of the fallback", nearer: "value that is nearer"}
+
+    assert await read_with(values, tmp_path, style, wrap=Fallback) == "value that is nearer"
+    assert await read_with({"host": "kept"}, tmp_path, style, wrap=Fallback) == "kept"
+
+
+async def test_a_fallback_is_not_asked_for_what_everybody_sees_elsewhere(monkeypatch):
+    asked = []
+    reader = Reader()
+    monkeypatch.setenv("AGENTOS_DEMO_KEY", "exported")
+    async with ExtensionManager(secrets=Fallback(asked.append), catalog=CATALOG) as manager:
+        await manager.load(reader.entry())
+
+        assert reader.context.secret(ID) == "exported"
+    assert asked == []
 
 
 async def test_without_any_source_a_secret_is_missing(tmp_path):

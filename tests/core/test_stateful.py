@@ -356,5 +356,5 @@ class Stacks(RuleBasedStateMachine):
         return self.eligible(model_without_failure)
 
 
-Stacks.TestCase.settings = settings(max_examples=250, stateful_step_count=40, deadline=None)
+Stacks.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestStacks = Stacks.TestCase

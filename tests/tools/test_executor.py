@@ -329,6 +329,14 @@ def test_an_object_that_lacks_parts_of_a_tool_is_told_which():
         ExtensionPack("p", descriptors=[Half()])
 
 
+@pytest.mark.parametrize("access", [None, 5, True, [None], b"rule", {"rule": 1}.values()], ids=repr)
+def test_access_that_is_neither_rules_nor_public_is_refused_with_its_place(access):
+    said = {"name": "act", "description": "Do it.", "input_schema": {"type": "object"}, "effect": "read"}
+
+    with pytest.raises(ToolDefinitionError, match="required_access"):
+        Tool.from_schema(**said, required_access=access)
+
+
 async def test_context_tools_can_not_be_used_while_the_pack_is_made(manager):
     def create(context):
         context.tools.register_tool(add)

@@ -360,6 +360,55 @@ async def test_a_pack_can_declare_tools_and_bind_them_while_it_runs(host):
         await contexts[0].tools.register_tool(make("ghost"))
 
 
+async def test_what_a_pack_binds_in_its_own_hook_has_one_place_through_reload_and_unload(host):
+    async def bind(context):
+        await context.tools.register_tool("later", lambda args, _: "bound")
+
+    entry = PackEntry(
+        factory=lambda: ExtensionPack("p", descriptors=[declared("later"), make("other")], on_activate=bind),
+        identifier="p",
+        permissions=("tools:register",),
+    )
+    stack = host.extensions.registry("tool").stack
+    await host.extensions.load(entry)
+    assert (len(stack("later")), await output(host, "later")) == (1, "bound")
+    await host.extensions.reload("p")
+    assert (len(stack("later")), await output(host, "later"), names(host)) == (1, "bound", ["later", "other"])
+    await host.extensions.unload("p")
+    assert (stack("later"), names(host)) == ([], [])
+
+
+async def test_what_a_pack_takes_back_in_its_own_hook_is_not_there(host):
+    async def take_back(context):
+        await context.tools.unregister_tool("later")
+
+    entry = PackEntry(
+        factory=lambda: ExtensionPack("p", descriptors=[declared("later"), make("other")], on_activate=take_back),
+        permissions=("tools:register",),
+    )
+    await host.extensions.load(entry)
+
+    assert (host.extensions.registry("tool").stack("later"), names(host)) == ([], ["other"])
+
+
+async def test_what_a_pack_bound_in_its_hook_goes_with_a_failing_load(host):
+    async def bind(context):
+        await context.tools.register_tool("later", lambda args, _: "bound")
+
+    def boom(context):
+        raise Boom
+
+    entry = PackEntry(
+        factory=lambda: ExtensionPack(
+            "p", descriptors=[declared("later"), Descriptor("x", "y", None, on_activate=boom)], on_activate=bind
+        ),
+        permissions=("tools:register",),
+    )
+    outcome = await host.extensions.load(entry)
+
+    assert (outcome.status, host.extensions.registry("tool").stack("later")) == ("failed", [])
+
+
 async def test_a_pack_without_the_permission_can_not_register(host):
     raised = []
 

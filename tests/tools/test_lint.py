@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentos import PUBLIC, Descriptor, ExtensionPack, SecretRequirement, Tool, Toolset, tool
 from agentos.tools import _lint_rules, lint
-from agentos.tools.lint import Finding, lint_pack, lint_tool
+from agentos.tools.lint import Finding, hidden_characters, lint_pack, lint_tool
 from agentos.tools.names import wire_name
 
 CLEAN = "Return the weather of a city for the next days."
@@ -299,6 +299,59 @@ def test_hidden_characters_in_a_description_are_an_error_that_names_them(text, n
 
     assert finding.severity == "error"
     assert finding.message == f"the description has hidden characters: {named}"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("é" + "\u200c\u200d" * 20 + "é", "U+200C ZERO WIDTH NON-JOINER, U+200D ZERO WIDTH JOINER"),
+        ("é\u200c\u200cé", "U+200C ZERO WIDTH NON-JOINER"),
+        ("é\u200d é", "U+200D ZERO WIDTH JOINER"),
+        ("é\u200d\u00a0é", "U+200D ZERO WIDTH JOINER"),
+        ("\u200dé", "U+200D ZERO WIDTH JOINER"),
+        ("é\u200d", "U+200D ZERO WIDTH JOINER"),
+        ("é\ufe0f\u200dé", "U+FE0F VARIATION SELECTOR-16, U+200D ZERO WIDTH JOINER"),
+        ("a\ufe0f", "U+FE0F VARIATION SELECTOR-16"),
+        ("é\ufe0e", "U+FE0E VARIATION SELECTOR-15"),
+        ("\ufe0f", "U+FE0F VARIATION SELECTOR-16"),
+        ("1\ufe0f 2", "U+FE0F VARIATION SELECTOR-16"),
+        ("❤\ufe0f\ufe0f", "U+FE0F VARIATION SELECTOR-16"),
+        ("❤\ufe00", "U+FE00 VARIATION SELECTOR-1"),
+        ("a\u115fb\u1160", "U+115F HANGUL CHOSEONG FILLER, U+1160 HANGUL JUNGSEONG FILLER"),
+        ("a\u3164b\uffa0", "U+3164 HANGUL FILLER, U+FFA0 HALFWIDTH HANGUL FILLER"),
+        ("a\u034fb", "U+034F COMBINING GRAPHEME JOINER"),
+        ("a\u17b4b\u17b5", "U+17B4 KHMER VOWEL INHERENT AQ, U+17B5 KHMER VOWEL INHERENT AA"),
+        ("a\u180bb", "U+180B MONGOLIAN FREE VARIATION SELECTOR ONE"),
+        ("a\u180fb", "U+180F MONGOLIAN FREE VARIATION SELECTOR FOUR"),
+        ("a\u2800b\ufe0f", "U+2800 BRAILLE PATTERN BLANK, U+FE0F VARIATION SELECTOR-16"),
+        ("a\u2800\ufe0f", "U+2800 BRAILLE PATTERN BLANK, U+FE0F VARIATION SELECTOR-16"),
+        ("a\ufff0\u2065\U000e0fff", "U+FFF0, U+2065, U+E0FFF"),
+        ("a\U0001d173", "U+1D173 MUSICAL SYMBOL BEGIN BEAM"),
+        ("❤\U000e0100", "U+E0100 VARIATION SELECTOR-17"),
+    ],
+)
+def test_characters_that_take_no_room_are_hidden(text, named):
+    assert ", ".join(hidden_characters(text)) == named
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "می\u200cخواهم کتاب\u200cهای خود را ببینم",  # noqa: RUF001 - Persian
+        "क्\u200dष और र्\u200dय",
+        "ශ්\u200dරී ලංකා",
+        "👨\u200d👩\u200d👧\u200d👦",
+        "❤\ufe0f\u200d🔥",
+        "👩🏽\u200d🔬",
+        "🏳\ufe0f\u200d🌈 🏴\u200d☠\ufe0f",
+        "👁\ufe0f\u200d🗨\ufe0f",
+        "1\ufe0f\u20e3 #\ufe0f\u20e3 *\ufe0f\u20e3",
+        "☀\ufe0f ✔\ufe0e ©\ufe0f ™\ufe0f ↔\ufe0f ‼\ufe0f ℹ\ufe0f 〰\ufe0f 〽\ufe0f ㊙\ufe0f 🅰\ufe0f",  # noqa: RUF001 - emoji
+        "한국어 日本語 ⠓⠊",
+    ],
+)
+def test_what_real_text_and_real_emoji_are_made_of_is_not_hidden(text):
+    assert hidden_characters(text) == []
 
 
 @pytest.mark.parametrize("text", ["Return:\n\t- the weather", "Return the 👩‍🔬 of a city", "می‌خواهم هوا را بدانم"])

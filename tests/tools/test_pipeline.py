@@ -82,6 +82,12 @@ async def leaves() -> None:
     raise SystemExit(3)
 
 
+@read(timeout=60)
+async def leaves_in_time() -> None:
+    """Leave, in a task of its own."""
+    raise SystemExit(3)
+
+
 @read()
 def interrupts_in_thread() -> None:
     """Interrupt."""
@@ -269,7 +275,7 @@ PATHS = [
     ("add", '{"a": NaN}', "InvalidArguments"),
     ("add", {"a": "1"}, "InvalidArguments"),
     ("add", {"a": 1, "c": 1}, "InvalidArguments"),
-    ("add", {"a": object()}, "InvalidArguments"),
+    ("add", {"a": Ellipsis}, "InvalidArguments"),
     ("add", {1: 1}, "InvalidArguments"),
     ("add", 5, "InvalidArguments"),
     ("add", "[" * 100_000, "InvalidArguments"),
@@ -284,6 +290,7 @@ PATHS = [
     ("raises", {}, "ToolRaised"),
     ("raises_in_thread", {}, "ToolRaised"),
     ("leaves", {}, "ToolRaised"),
+    ("leaves_in_time", {}, "ToolRaised"),
     ("interrupts_in_thread", {}, "ToolRaised"),
     ("stops_iteration", {}, "ToolRaised"),
     ("stops_iteration_in_thread", {}, "ToolRaised"),

@@ -433,6 +433,13 @@ class TestContext:
     def test_a_literal_of_the_name_is_a_literal(self):
         assert derive_input(taking(Literal["ToolContext"])).context_parameter is None
 
+    @pytest.mark.parametrize(
+        "annotation", [int, "str", Annotated[int, "How many lines"]], ids=["type", "text", "annotated"]
+    )
+    def test_a_value_for_the_model_has_another_name(self, annotation):
+        with pytest.raises(ToolDefinitionError, match=r"a parameter of this name is given the ToolContext; rename it"):
+            derive_input(taking(annotation, name="context"))
+
     def test_two_are_one_too_many(self):
         def greet(a: ToolContext, b: ToolContext): ...
 

@@ -639,11 +639,20 @@ def test_coercion_never_makes_infinity():
         (closed(x=INTEGER), '{"\\ud800": 1}'),
         (closed(x=INTEGER), '{"x": "\\ud800"}'),
         (closed(x=INTEGER), {"x": "\ud800"}),
+        (closed(x=STRING), '{"x": "\\uDFFF"}'),
+        (closed(x=STRING), '{"x": "\ud800"}'),
+        (closed(x=STRING), {"x": "\ud800"}),
+        ({"type": "object"}, '{"a": [{"\\udc00\\ud800": 1}]}'),
+        ({"type": "object"}, {"a": [{"\ud800": 1}]}),
     ],
-    ids=["key", "value", "mapping"],
+    ids=["key", "value", "mapping", "text", "raw", "text in a mapping", "deep", "deep in a mapping"],
 )
 def test_half_a_surrogate_pair_is_refused_like_anything_else(schema, raw):
     refusal(schema, raw)
+
+
+def test_a_whole_surrogate_pair_is_one_character():
+    assert checked(closed(x=STRING), '{"x": "\\ud83d\\ude00"}') == {"x": "\U0001f600"}
 
 
 @pytest.mark.parametrize("bound", [{"maximum": 5}, {"multipleOf": 7}])

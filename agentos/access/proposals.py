@@ -1,0 +1,476 @@
+"""Proposals: calls that wait for a person, each bound to what exactly will run, and taken once."""
+
+import copy
+import hashlib
+import json
+import secrets
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from agentos._canonical import canonical, in_order
+from agentos.access.audit import Audit
+from agentos.access.results import result_from_text, result_to_text
+from agentos.errors import AgentOSError, StoreError
+from agentos.model.principal import Principal
+from agentos.store import Store
+from agentos.store.rows import changes_one, fetch_all, fetch_one
+from agentos.tools.calls import ToolResult
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+ProposalState = Literal["proposed", "applying", "applied", "failed", "unknown", "expired", "rejected"]
+PENDING_LIMIT = 1_000
+"""How many proposals of one principal wait at once."""
+_SKEW = 60.0
+"""By how many seconds the clocks of hosts that share a store may differ."""
+
+
+class ProposalError(AgentOSError, ValueError):
+    """A proposal that is not there, or can't be edited or rejected any more."""
+
+
+@attrs.frozen(kw_only=True)
+class Proposal:
+    """A call that waits for a person, or what became of it.
+
+    `tool` is fully qualified, `arguments` are the validated ones that will run, `preview` is what a dry run said, else
+    the arguments. `shadows` are the tools that this one stands in front of. `token` is there once, when it is made.
+    """
+
+    id: str
+    token: str | None = attrs.field(default=None, repr=False)
+    tool: str
+    arguments: Mapping[str, Any] | None = attrs.field(repr=False)
+    preview: Any = attrs.field(repr=False)
+    principal: Principal
+    effect: str
+    state: ProposalState
+    created_at: datetime
+    expires_at: datetime
+    reason: str
+    shadows: tuple[str, ...] = ()
+    pack: str
+    version: str | None
+    origin: str
+    definition: str
+    decided_at: datetime | None = None
+    decided_by: str | None = None
+    note: str | None = None
+    parent: str | None = None
+    """The proposal that this one is an edited copy of."""
+
+
+@attrs.frozen(kw_only=True)
+class Stored:
+    """A proposal as it stands in the store, with what is nobody else's business."""
+
+    proposal: Proposal
+    arguments_hash: str
+    entry_state: str
+    session_id: str | None
+    idempotency_key: str | None
+    is_genuine: bool
+    attempts: int
+    result: str | None
+
+
+class Proposals:
+    """Writes proposals and moves them from state to state, each step in one transaction with its audit record."""
+
+    def __init__(self, store: Store, audit: Audit, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._audit = audit
+        self._clock = clock
+        self._unwritten: dict[str, Mapping[str, Any]] = {}
+        """Arguments that hold a secret: they are never written, so they last as long as this process."""
+        self._unsaved: dict[str, tuple[Proposal, ToolResult]] = {}
+        """What was applied here, and could not be written down yet."""
+
+    async def add(
+        self,
+        draft: Proposal,
+        *,
+        secret: bool,
+        replaces: str | None = None,
+        by: str | None = None,
+        **bound: str | None,
+    ) -> Proposal:
+        """Write a new proposal and return it with its token, which is kept only as a hash.
+
+        With *secret* the arguments stay in memory. *replaces* is the proposal that this one is an edit of, made by
+        *by*: it is closed in the same step, if it still waits.
+        """
+        from agentos.store import schema
+
+        token = secrets.token_urlsafe(32)
+        await self._store.open()
+        row = self._row(draft, token, secret=secret, **bound)
+        async with self._audit.begin() as transaction:
+            await self._check_room(transaction, draft.principal.key)
+            if replaces is not None:
+                values = {"note": f"edited: replaced by {draft.id}", **self._decided(by)}
+                if not await self._move(transaction, replaces, "proposed", "rejected", unexpired=True, **values):
+                    raise ProposalError(f"proposal {replaces} does not wait any more and can't be edited")
+            await transaction.execute(schema.proposals.insert(), row)
+            await self._audit.extend(
+                transaction,
+                "proposal",
+                None if secret else draft.arguments,
+                proposal=draft.id,
+                tool=draft.tool,
+                principal=draft.principal.key,
+                answer="ask",
+                reason=draft.reason,
+                parent=replaces,
+                **({} if replaces is None else {"by": by}),
+            )
+        if secret:
+            self._unwritten[draft.id] = copy.deepcopy(dict(draft.arguments or {}))
+        return attrs.evolve(draft, token=token, arguments=copy.deepcopy(draft.arguments))
+
+    async def _check_room(self, transaction: "AsyncConnection", principal: str) -> None:
+        from sqlalchemy import func, select
+
+        from agentos.store import schema
+
+        columns = schema.proposals.c
+        waiting = select(func.count()).where(
+            columns.principal == principal, columns.state == "proposed", columns.expires_at > self._clock()
+        )
+        if (await transaction.execute(waiting)).scalar_one() >= PENDING_LIMIT:
+            raise ProposalError(f"{PENDING_LIMIT} proposals of {principal!r} wait already; decide on those first")
+
+    def _row(self, draft: Proposal, token: str, *, secret: bool, **bound: str | None) -> dict[str, Any]:
+        row = {
+            "id": draft.id,
+            "token_hash": hash_of(token),
+            "principal": draft.principal.key,
+            "principal_data": canonical(_principal_data(draft.principal)),
+            "tool": draft.tool,
+            "arguments": None if secret else in_order(draft.arguments),
+            "arguments_hash": self._store.seal(canonical(draft.arguments)),
+            "definition": draft.definition,
+            "preview": in_order(draft.preview),
+            "effect": draft.effect,
+            "reason": draft.reason,
+            "shadows": canonical(draft.shadows),
+            "pack": draft.pack,
+            "version": draft.version,
+            "origin": draft.origin,
+            "parent": draft.parent,
+            "state": "proposed",
+            "attempts": 0,
+            "created_at": draft.created_at.timestamp(),
+            "expires_at": draft.expires_at.timestamp(),
+            **dict.fromkeys((*FATE, "owner")),
+            **bound,
+        }
+        return {**row, "seal": self._store.seal(sealed_text(row))}
+
+    def _decided(self, by: str | None) -> dict[str, Any]:
+        return {"decided_at": float(self._clock()), "decided_by": by}
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def by_id(self, id: str) -> Stored | None:
+        """Return the proposal of that id."""
+        from agentos.store import schema
+
+        return await self._one(schema.proposals.c.id == id)
+
+    async def by_token(self, token: str) -> Stored | None:
+        """Return the proposal of that token."""
+        from agentos.store import schema
+
+        return await self._one(schema.proposals.c.token_hash == hash_of(token))
+
+    async def _one(self, where: Any) -> Stored | None:
+        from agentos.store import schema
+
+        await self.catch_up()
+        async with self._store.read() as connection:
+            row = await fetch_one(connection, schema.proposals.select().where(where))
+        return None if row is None else self._stored(row)
+
+    async def pending(self, principal: str | None) -> list[Proposal]:
+        """Return what waits, oldest first."""
+        from agentos.store import schema
+
+        await self.expire()
+        columns = schema.proposals.c
+        query = schema.proposals.select().where(columns.state == "proposed").order_by(columns.created_at, columns.id)
+        if principal is not None:
+            query = query.where(columns.principal == principal)
+        async with self._store.read() as connection:
+            rows = await fetch_all(connection, query)
+        return [stored.proposal for stored in map(self._stored, rows) if stored.is_genuine]
+
+    def _stored(self, row: Mapping[str, Any]) -> Stored:
+        row, is_genuine = self._vouched(row)
+        state, result = self._fate(row)
+        arguments = row["arguments"]
+        return Stored(
+            proposal=Proposal(
+                id=row["id"],
+                tool=row["tool"],
+                arguments=copy.deepcopy(self._unwritten.get(row["id"])) if arguments is None else json.loads(arguments),
+                preview=json.loads(row["preview"]),
+                principal=_principal(json.loads(row["principal_data"])),
+                effect=row["effect"],
+                state=state,
+                created_at=_time(row["created_at"]),
+                expires_at=_time(row["expires_at"]),
+                reason=row["reason"],
+                shadows=tuple(json.loads(row["shadows"])),
+                pack=row["pack"],
+                version=row["version"],
+                origin=row["origin"],
+                definition=row["definition"],
+                decided_at=None if row["decided_at"] is None else _time(row["decided_at"]),
+                decided_by=row["decided_by"],
+                note=row["note"],
+                parent=row["parent"],
+            ),
+            arguments_hash=row["arguments_hash"],
+            entry_state=row["entry_state"],
+            session_id=row["session_id"],
+            idempotency_key=row["idempotency_key"],
+            is_genuine=is_genuine,
+            attempts=row["attempts"],
+            result=result,
+        )
+
+    def _vouched(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Return *row* and whether its seal vouches for it; without what became of it, if not."""
+        if self._store.is_sealed(sealed_text(row), row["seal"]):
+            return dict(row), True
+        return {**row, **dict.fromkeys(FATE), "note": FORGED}, False
+
+    def _fate(self, row: Mapping[str, Any]) -> tuple[Any, str | None]:
+        """Return the state and the result of a proposal, as they are now or will be once they can be written."""
+        if row["id"] in self._unsaved:
+            result = self._unsaved[row["id"]][1]
+            return _ended(result), result_to_text(result)
+        if row["state"] == "proposed" and row["expires_at"] <= self._clock():
+            return "expired", row["result"]
+        return row["state"], row["result"]
+
+    def fault(self, stored: Stored | None) -> str | None:
+        """Say why a proposal can't be applied, as far as it alone tells; None if it can."""
+        if stored is None:
+            return "there is no such proposal; the token or id is unknown"
+        proposal = stored.proposal
+        if proposal.state == "expired":
+            return f"the proposal expired at {proposal.expires_at.isoformat(timespec='seconds')}; make the call again"
+        if proposal.state != "proposed":
+            return f"the proposal was used already: {_fate(proposal)}"
+        if proposal.created_at.timestamp() > self._clock() + _SKEW:
+            return "the proposal is from the future; this machine's clock went back"
+        if proposal.arguments is None:
+            return "the arguments held a secret and were not kept when the host ended; make the call again"
+        if self._store.seal(canonical(proposal.arguments)) != stored.arguments_hash:
+            return "the stored arguments are not the ones that were proposed"
+        return None if stored.is_genuine else FORGED
+
+    # -- from state to state -----------------------------------------------------------------------------------
+
+    async def claim(self, stored: Stored, by: str | None, *, again: bool = False) -> bool:
+        """Take a proposal for applying; False if somebody else, maybe in another process, was first."""
+        proposal = stored.proposal
+        async with self._audit.begin() as transaction:
+            values = {**self._decided(by), "owner": self._store.instance, "attempts": stored.attempts + 1, "note": None}
+            before = "unknown" if again else "proposed"
+            if not again and await self._audit.closed(transaction, [proposal.id]):
+                return False
+            if not await self._move(transaction, proposal.id, before, "applying", unexpired=not again, **values):
+                return False
+            await self._audit.extend(
+                transaction,
+                "proposal:applying",
+                None if proposal.id in self._unwritten else proposal.arguments,
+                proposal=proposal.id,
+                tool=proposal.tool,
+                principal=proposal.principal.key,
+                by=by,
+            )
+        return True
+
+    async def finish(self, stored: Stored, result: ToolResult) -> None:
+        """Write down how an applied proposal ended; where that can't be done, it is kept and tried again."""
+        try:
+            await self._finish(stored.proposal, result)
+        except StoreError:
+            self._unsaved[stored.proposal.id] = stored.proposal, result
+            raise
+
+    async def catch_up(self) -> None:
+        """Write down what was applied and could not be written then, if that can be done now."""
+        for id, (proposal, result) in list(self._unsaved.items()):
+            try:
+                await self._finish(proposal, result, is_late=True)
+            except StoreError:
+                return
+            self._unsaved.pop(id, None)
+
+    async def _finish(self, proposal: Proposal, result: ToolResult, *, is_late: bool = False) -> None:
+        state = _ended(result)
+        async with self._audit.begin() as transaction:
+            moved = await self._move(transaction, proposal.id, "applying", state, result=result_to_text(result))
+            if is_late and not moved:
+                return  # somebody else was faster
+            await self._audit.extend(
+                transaction,
+                "proposal:" + state,
+                proposal=proposal.id,
+                tool=proposal.tool,
+                principal=proposal.principal.key,
+                outcome={"success": result.success, "error": result.error.type if result.error else None},
+            )
+        self._unwritten.pop(proposal.id, None)
+
+    async def reject(self, id: str, reason: str, by: str | None) -> bool:
+        """Close a proposal that waits; False if it does not wait any more."""
+        async with self._audit.begin() as transaction:
+            values = {"note": reason, **self._decided(by)}
+            if not await self._move(transaction, id, "proposed", "rejected", unexpired=True, **values):
+                return False
+            await self._audit.extend(transaction, "proposal:rejected", proposal=id, by=by, reason=reason)
+        self._unwritten.pop(id, None)
+        return True
+
+    async def expire(self) -> None:
+        """Close what waited too long."""
+        from agentos.store import schema
+
+        columns = schema.proposals.c
+        overdue = (columns.state == "proposed", columns.expires_at <= self._clock())
+        async with self._store.read() as connection:
+            rows = await fetch_all(connection, schema.proposals.select().where(*overdue))
+        for id in [row["id"] for row in rows]:
+            async with self._audit.begin() as transaction:
+                if await self._move(transaction, id, "proposed", "expired"):
+                    await self._audit.extend(transaction, "proposal:expired", proposal=id)
+            self._unwritten.pop(id, None)
+
+    async def recover(self) -> list[Stored]:
+        """Find what was being applied by a host that is gone: nobody knows whether it took effect.
+
+        What earlier hosts found so and did not get to is returned as well.
+        """
+        for row in await self._in_state("applying"):
+            if not await self._store.is_alive(row["owner"]):
+                await self._give_up(row)
+        return [self._stored(row) for row in await self._in_state("unknown")]
+
+    async def _in_state(self, state: str) -> list[dict[str, Any]]:
+        from agentos.store import schema
+
+        query = schema.proposals.select().where(schema.proposals.c.state == state)
+        async with self._store.read() as connection:
+            return await fetch_all(connection, query)
+
+    async def _give_up(self, row: Mapping[str, Any]) -> None:
+        note = "the host ended while this was being applied; whether it took effect is unknown"
+        async with self._audit.begin() as transaction:
+            if await self._move(transaction, row["id"], "applying", "unknown", owner=row["owner"], note=note):
+                await self._audit.extend(
+                    transaction, "proposal:unknown", proposal=row["id"], tool=row["tool"], principal=row["principal"]
+                )
+
+    async def _move(
+        self,
+        transaction: "AsyncConnection",
+        id: str,
+        before: str,
+        after: str,
+        *,
+        unexpired: bool = False,
+        **values: Any,
+    ) -> bool:
+        """Change the state if it still is *before*: of all that try, one does."""
+        from agentos.store import schema
+
+        table = schema.proposals
+        row = await fetch_one(transaction, table.select().where(table.c.id == id))
+        if row is None or row["state"] != before or (unexpired and row["expires_at"] <= self._clock()):
+            return False
+        if not self._vouched(row)[1]:
+            return False  # changed outside of agentos: it must not get a seal of ours
+        if after == "unknown" and row["owner"] != values["owner"]:
+            return False
+        values["state"] = after
+        values["seal"] = self._store.seal(sealed_text({**row, **values}))
+        statement = table.update().where(table.c.id == id, table.c.state == before, table.c.seal == row["seal"])
+        return await changes_one(transaction, statement.values(**values))
+
+
+def new_id() -> str:
+    """Return an id for a proposal."""
+    return uuid.uuid4().hex
+
+
+def hash_of(token: str) -> str:
+    """Return what of a token is stored. It has 256 random bits, so a plain hash gives nothing away."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+FORGED = "the stored proposal was changed after it was made"
+FATE = ("decided_at", "decided_by", "note", "result")
+"""What became of a proposal."""
+_SEALED = (
+    *("id", "token_hash", "principal", "principal_data", "tool", "arguments_hash", "definition", "entry_state"),
+    *("preview", "effect", "shadows", "pack", "version", "origin", "session_id", "idempotency_key", "parent"),
+    *("created_at", "expires_at", "state", "attempts", "reason", "owner", *FATE),
+)
+
+
+def sealed_text(row: Mapping[str, Any]) -> str:
+    """Return what of a row is sealed: all of it but the arguments, whose hash is."""
+    return "proposal\n" + canonical([row[key] for key in _SEALED])
+
+
+def _ended(result: ToolResult) -> ProposalState:
+    return "applied" if result.success else "failed"
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _fate(proposal: Proposal) -> str:
+    words = {
+        "applying": "it is being applied",
+        "applied": "it was applied",
+        "failed": "it was applied, and the call failed",
+        "unknown": "the host ended while it was applied, and whether it took effect is unknown",
+        "rejected": f"it was rejected ({proposal.note})",
+    }
+    return words[proposal.state]
+
+
+def _principal_data(principal: Principal) -> dict[str, Any]:
+    scopes = None if principal.scopes is None else sorted(principal.scopes)
+    return {"id": principal.id, "kind": principal.kind, "access": sorted(principal.access), "scopes": scopes}
+
+
+def _principal(data: Mapping[str, Any]) -> Principal:
+    return Principal(data["id"], data["kind"], frozenset(data["access"]), data["scopes"])
+
+
+def shadowed_by(entries: Iterable[Any], mine: Any) -> tuple[str, ...]:
+    """Name the entries that *mine* stands in front of on its stack."""
+    ranked = ((one.priority, one.sequence) < (mine.priority, mine.sequence) for one in entries)
+    beneath = [one for one, is_beneath in zip(entries, ranked, strict=True) if is_beneath]
+    return tuple(f"{one.source.pack}:{one.id}" for one in beneath if one.state in ("shadowed", "wrapped"))
+
+
+def stored_result(stored: Stored) -> ToolResult | None:
+    """Return the result that a proposal came to, if it did; a failure if somebody changed what is stored."""
+    if not stored.is_genuine:
+        return attrs.evolve(ToolResult.fail("ProposalInvalid", FORGED), meta={"proposal": stored.proposal.id})
+    return None if stored.result is None else result_from_text(stored.result, proposal=stored.proposal.id)

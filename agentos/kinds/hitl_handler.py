@@ -1,0 +1,85 @@
+"""The kind `hitl-handler`: whoever is told of a call that waits for a person, and may answer for that person.
+
+A payload is a function, or an object with a method `on_proposal`: sync or async, called with the Proposal; a sync one
+in a thread, as sync tools are. It returns an Answer, or None to leave the proposal waiting for somebody else. The
+active handler of every id is asked, in the order of first registration, until one answers. One that raises has not
+answered.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from agentos._calls import FOREIGN, let_cancellation_pass, settled
+from agentos.errors import DescriptorError
+from agentos.model.descriptor import Descriptor
+from agentos.model.kind import Kind, declare_kind
+from agentos.secrets.masking import MaskingLogger
+from agentos.tools.threads import Threads
+
+if TYPE_CHECKING:
+    from agentos.access.approvals import Answer
+    from agentos.access.proposals import Proposal
+    from agentos.manager import ExtensionManager
+
+
+def _told(payload: Any) -> "Callable[[Proposal], Any] | None":
+    method = getattr(payload, "on_proposal", None)
+    found = method if method is not None else payload
+    return found if callable(found) and not isinstance(found, type) else None
+
+
+def _check(descriptor: Descriptor[Any]) -> None:
+    if _told(descriptor.payload) is None:
+        raise DescriptorError(
+            f"hitl-handler {descriptor.id!r}: expected a function of a proposal, or an object with on_proposal, "
+            f"got {type(descriptor.payload).__name__}"
+        )
+
+
+class Handlers:
+    """Asks the handlers in force about a proposal."""
+
+    def __init__(self, manager: "ExtensionManager") -> None:
+        self._registry = manager.registry(HITL_HANDLER.name)
+        self._threads = Threads()
+        self._logger = MaskingLogger("agentos.approvals", manager.masker)
+
+    async def ask(self, proposal: "Proposal") -> "Answer | None":
+        """Return the first answer; None if nobody has one."""
+        for active in self._registry.list_active():
+            with self._registry.using(active.id) as entry:
+                answer = None if entry is None else await self._ask_one(entry.payload, active.id, proposal)
+            if answer is not None:
+                return answer
+        return None
+
+    async def _ask_one(self, payload: Any, id: str, proposal: "Proposal") -> "Answer | None":
+        from agentos.access.approvals import Answer
+
+        told = _told(payload)
+        try:
+            answer = None if told is None else await self._said(told, proposal)
+        except FOREIGN as error:  # a handler is foreign code; without its answer the proposal waits
+            let_cancellation_pass(error)
+            self._logger.exception("hitl-handler %r raised on proposal %s", id, proposal.id)
+            return None
+        if answer is None or isinstance(answer, Answer):
+            return answer
+        self._logger.error("hitl-handler %r answered with a %s; expected an Answer", id, type(answer).__name__)
+        return None
+
+    async def _said(self, told: "Callable[[Proposal], Any]", proposal: "Proposal") -> Any:
+        if inspect.iscoroutinefunction(told) or inspect.iscoroutinefunction(getattr(told, "__call__", None)):  # noqa: B004 - its kind
+            return await told(proposal)
+        job = self._threads.start(lambda: told(proposal))
+        try:
+            said = await job.future
+        except asyncio.CancelledError:
+            self._threads.abandon(job)
+            raise
+        return await settled(said)
+
+
+HITL_HANDLER = declare_kind(Kind("hitl-handler", check=_check))

@@ -1,0 +1,281 @@
+"""The store: opened when it is needed, used by one event loop at a time, closed with it at the latest."""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import importlib.util
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from agentos.errors import StoreError
+from agentos.store.keys import load_key
+from agentos.store.locations import Place, place_of
+from agentos.store.marks import Mark, make_mark, mark_file, read_mark
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from agentos.store.alive import Presence
+    from agentos.store.connections import Database
+
+
+class Store:
+    """What must last: tables in a SQLite file, in PostgreSQL, or (with no location) in memory while it is open.
+
+    *location* is a path, a URL or "default". *key* seals what is stored; without it the store finds or makes one.
+    """
+
+    def __init__(self, location: str | Path | None = None, *, key: bytes | str | None = None) -> None:
+        self._place = place_of(location)
+        self._given_key = key
+        self._session: _Session | None = None
+        self._is_given_up = False
+        self.instance = uuid.uuid4().hex
+
+    def __repr__(self) -> str:
+        return f"<Store at {self._place.shown}>"
+
+    @property
+    def is_durable(self) -> bool:
+        """Tell whether what is stored outlives the process."""
+        return self._place.is_durable
+
+    # -- opening and closing -----------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Open the store and bring its tables up to date, unless that is done; raise StoreError if it can't be."""
+        await self._opened()
+
+    async def _opened(self) -> "_Session":
+        session = self._session_here()
+        while session.is_ending:
+            await session.end()
+            session = self._session_here()
+        await session.ready()
+        return session
+
+    def _session_here(self) -> "_Session":
+        """Return the session of the running event loop, begun now if there is none."""
+        session = self._session
+        if session is None or session.is_over:
+            if self._is_given_up:
+                raise StoreError(f"the store at {self._place.shown} is closed: the host is shut down; make a new one")
+            session = self._session = _Session(self._place, self.instance, self._given_key)
+        elif session.loop is not asyncio.get_running_loop():
+            raise StoreError(f"the store at {self._place.shown} is open in another event loop; close it there first")
+        return session
+
+    async def close(self) -> None:
+        """Let transactions end and close the store. It may be opened again; what was in memory is gone then."""
+        if self._session is not None and not self._session.is_over:
+            await self._session_here().end()
+
+    async def give_up(self) -> None:
+        """Close the store for good: its host is shut down."""
+        self._is_given_up = True
+        await self.close()
+
+    # -- transactions ------------------------------------------------------------------------------------------
+
+    def begin(self) -> "AbstractAsyncContextManager[AsyncConnection]":
+        """Return one transaction that writes: committed at the end of the block, rolled back if the block raises.
+
+        What the database has to say against it is raised as StoreError. The block must not wait for another task that
+        wants a transaction too. One that is cancelled while it commits may have been committed.
+        """
+        return self._transaction(writes=True)
+
+    def read(self) -> "AbstractAsyncContextManager[AsyncConnection]":
+        """Return one transaction that only reads, and on durable stores does not wait for those who write."""
+        return self._transaction(writes=False)
+
+    @asynccontextmanager
+    async def _transaction(self, *, writes: bool) -> "AsyncIterator[AsyncConnection]":
+        session = await self._opened()
+        with session.in_use():
+            async with session.database.transaction(writes=writes) as connection:
+                yield connection
+
+    # -- sealing -----------------------------------------------------------------------------------------------
+
+    def seal(self, text: str) -> str:
+        """Return the seal of *text*, which only who has the store's key can make."""
+        return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
+
+    def is_sealed(self, text: str, seal: str) -> bool:
+        """Tell whether *seal* is the seal of *text*."""
+        if not isinstance(seal, str):
+            return False
+        return hmac.compare_digest(self.seal(text).encode(), seal.encode("utf-8", "surrogatepass"))
+
+    @property
+    def key_id(self) -> str:
+        """The key's name: which key it is, and nothing of it."""
+        return hashlib.sha256(self._key).hexdigest()[:16]
+
+    @property
+    def _key(self) -> bytes:
+        if self._session is None or not self._session.is_open:
+            raise StoreError(f"the store at {self._place.shown} is not open, so its key is not known; open() it first")
+        return self._session.key
+
+    # -- the mark ----------------------------------------------------------------------------------------------
+
+    def mark(self) -> Mark | None:
+        """Return the mark that a log was begun here; None if there is none. Raise StoreError if it is not ours."""
+        file = mark_file(self._place)
+        mark = None if file is None else read_mark(file)
+        if mark is not None and not self.is_sealed(mark.text, mark.seal):
+            why = "was changed" if mark.key_id == self.key_id else "is sealed with another key"
+            raise StoreError(
+                f"{file}, which says that a log was begun here, {why}. Give the store that key, or restore the file; "
+                "if this is meant to be a new log, remove it"
+            )
+        return mark
+
+    def set_mark(self, first: str, at: str) -> None:
+        """Note beside the key that a log was begun, with the hash of its first record; an earlier mark stays."""
+        file = mark_file(self._place)
+        if file is None:
+            return
+        mark = Mark(first=first, at=at, key_id=self.key_id)
+        try:
+            make_mark(file, attrs.evolve(mark, seal=self.seal(mark.text)))
+        except OSError as error:
+            raise StoreError(f"that a log was begun can't be noted at {file}: {error.strerror}") from None
+
+    @property
+    def mark_shown(self) -> str:
+        """Return where the mark is, for people."""
+        return str(mark_file(self._place))
+
+    # -- other hosts -------------------------------------------------------------------------------------------
+
+    async def is_alive(self, instance: str) -> bool:
+        """Tell whether the host with that instance id still runs. May be asked within a transaction."""
+        if instance == self.instance:
+            return True
+        session = await self._opened()
+        return await session.presence.is_alive(instance)
+
+
+class _Session:
+    """The store from one opening to its closing: what is open, who uses it, and how it ends.
+
+    Opening and closing are tasks of their own: many may wait for them, and one that is cancelled harms no other.
+    """
+
+    database: "Database"
+    presence: "Presence"
+    key: bytes
+
+    def __init__(self, place: Place, instance: str, given_key: bytes | str | None) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._keeper: AsyncGenerator[None, None] | None = None
+        self._users: set[asyncio.Task[Any] | None] = set()
+        self._unused = asyncio.Event()
+        self._unused.set()
+        self._ending: asyncio.Task[None] | None = None
+        self._opening = self.loop.create_task(self._open(place, instance, given_key))
+        self._opening.add_done_callback(_seen)
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it can be used."""
+        return self._keeper is not None and self._ending is None
+
+    @property
+    def is_ending(self) -> bool:
+        """Tell whether it is being closed."""
+        return self._ending is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether there is nothing left to use or close: it ended, never opened, or went with its loop."""
+        if self._opening.done() and self._keeper is None:
+            return True
+        return self.loop.is_closed() or (self._ending is not None and self._ending.done())
+
+    async def _open(self, place: Place, instance: str, given_key: bytes | str | None) -> None:
+        from agentos.store.migrations import check, migrate
+
+        async with AsyncExitStack() as undo:
+            self.database = _database_at(place)
+            undo.push_async_callback(self.database.dispose)
+            await check(self.database)
+            await self.database.settle_in()
+            await migrate(self.database)
+            self.key = load_key(given_key, place)
+            self.presence = self.database.presence(instance)
+            undo.push_async_callback(self.presence.release)
+            await self.presence.renew()
+            keeper = _kept(undo.pop_all())
+            await anext(keeper)
+            self._keeper = keeper
+
+    async def ready(self) -> None:
+        """Wait until it is open; see that others still know us for alive."""
+        if self._keeper is None:
+            await asyncio.shield(self._opening)
+        await self.presence.renew()
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep it open for the block; refuse a transaction within another, which would wait for itself."""
+        task = asyncio.current_task()
+        self._refuse_within_transaction(task)
+        self._users.add(task)
+        self._unused.clear()
+        try:
+            yield
+        finally:
+            self._users.discard(task)
+            if not self._users:
+                self._unused.set()
+
+    def _refuse_within_transaction(self, task: asyncio.Task[Any] | None) -> None:
+        if task in self._users:
+            raise StoreError("this task is within a transaction of the store already; use that one's connection")
+
+    async def end(self) -> None:
+        """Wait until nobody uses it, then close it."""
+        self._refuse_within_transaction(asyncio.current_task())
+        with contextlib.suppress(StoreError):
+            await asyncio.shield(self._opening)
+        while self._users:
+            await self._unused.wait()
+        if self._keeper is not None:
+            self._ending = self._ending or self.loop.create_task(self._keeper.aclose())
+            await asyncio.shield(self._ending)
+
+
+def _database_at(place: Place) -> "Database":
+    if place.dsn is None:
+        from agentos.store.sqlite import SqliteDatabase
+
+        return SqliteDatabase(place)
+    if importlib.util.find_spec("asyncpg") is None:
+        raise StoreError("a store in PostgreSQL needs asyncpg, which is not installed: pip install 'agentos[postgres]'")
+    from agentos.store.postgres import PostgresDatabase
+
+    return PostgresDatabase(place)
+
+
+async def _kept(undo: AsyncExitStack) -> AsyncGenerator[None, None]:
+    """Close what is open when this generator is closed: by us, by the end of the event loop, or when it is dropped."""
+    try:
+        yield
+    finally:
+        await undo.aclose()
+
+
+def _seen(opening: "asyncio.Task[None]") -> None:
+    """Look at the outcome even if nobody waits for it any more, so that it is not reported as lost."""
+    if not opening.cancelled():
+        opening.exception()

@@ -1,0 +1,186 @@
+"""From one version of the tables to the next. A step that was released never changes; a new one is added behind it."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from agentos.errors import StoreError
+from agentos.store.connections import Database
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+Step = Callable[["Connection"], None] | Sequence[str]
+"""What leads to the next version: a function of a connection, or statements that every database understands."""
+
+_logger = logging.getLogger("agentos.store")
+
+_FIRST = (
+    """CREATE TABLE proposals (
+        id TEXT NOT NULL PRIMARY KEY,
+        token_hash TEXT NOT NULL UNIQUE,
+        principal TEXT NOT NULL,
+        principal_data TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        arguments TEXT,
+        arguments_hash TEXT NOT NULL,
+        definition TEXT NOT NULL,
+        entry_state TEXT NOT NULL,
+        preview TEXT NOT NULL,
+        effect TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        shadows TEXT NOT NULL,
+        pack TEXT NOT NULL,
+        version TEXT,
+        origin TEXT NOT NULL,
+        session_id TEXT,
+        idempotency_key TEXT,
+        parent TEXT,
+        state TEXT NOT NULL,
+        created_at DOUBLE PRECISION NOT NULL,
+        expires_at DOUBLE PRECISION NOT NULL,
+        decided_at DOUBLE PRECISION,
+        decided_by TEXT,
+        note TEXT,
+        owner TEXT,
+        attempts INTEGER NOT NULL,
+        result TEXT,
+        seal TEXT NOT NULL
+    )""",
+    "CREATE INDEX ix_proposals_principal ON proposals (principal)",
+    "CREATE INDEX ix_proposals_state ON proposals (state)",
+    """CREATE TABLE grants (
+        id TEXT NOT NULL PRIMARY KEY,
+        tool TEXT NOT NULL,
+        definition TEXT,
+        decision TEXT NOT NULL,
+        principal TEXT,
+        arguments TEXT,
+        session_id TEXT,
+        created_at DOUBLE PRECISION NOT NULL,
+        created_by TEXT,
+        state TEXT NOT NULL,
+        ended_at DOUBLE PRECISION,
+        seal TEXT NOT NULL
+    )""",
+    """CREATE TABLE idempotency (
+        principal TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        "key" TEXT NOT NULL,
+        arguments_hash TEXT NOT NULL,
+        state TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        proposal TEXT,
+        result TEXT,
+        created_at DOUBLE PRECISION NOT NULL,
+        finished_at DOUBLE PRECISION,
+        seal TEXT NOT NULL,
+        PRIMARY KEY (principal, tool, "key")
+    )""",
+    "CREATE INDEX ix_idempotency_created_at ON idempotency (created_at)",
+    """CREATE TABLE pins (
+        tool TEXT NOT NULL PRIMARY KEY,
+        kind TEXT NOT NULL,
+        definition TEXT NOT NULL,
+        data TEXT NOT NULL,
+        accepted_at DOUBLE PRECISION NOT NULL,
+        accepted_by TEXT,
+        renamed_from TEXT,
+        seal TEXT NOT NULL
+    )""",
+    """CREATE TABLE flags (
+        pack TEXT NOT NULL PRIMARY KEY,
+        enabled BOOLEAN NOT NULL,
+        "at" DOUBLE PRECISION NOT NULL,
+        "by" TEXT
+    )""",
+    """CREATE TABLE audit (
+        seq BIGINT NOT NULL PRIMARY KEY,
+        prev TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        body TEXT NOT NULL,
+        closes TEXT
+    )""",
+    "CREATE INDEX ix_audit_closes ON audit (closes) WHERE closes IS NOT NULL",
+    """CREATE TABLE audit_head (
+        id INTEGER NOT NULL PRIMARY KEY,
+        first_seq BIGINT NOT NULL,
+        first_prev TEXT NOT NULL,
+        seq BIGINT NOT NULL,
+        hash TEXT NOT NULL,
+        key_id TEXT NOT NULL,
+        signature TEXT NOT NULL
+    )""",
+)
+
+STEPS: tuple[Step, ...] = (_FIRST,)
+
+
+async def check(database: Database, steps: Sequence[Step] = STEPS) -> int:
+    """Return the version of *database*, 0 if it is empty; raise StoreError if it is not one for us to use."""
+    async with database.read() as connection:
+        return await connection.run_sync(_version, database.place.shown, len(steps))
+
+
+async def migrate(database: Database, steps: Sequence[Step] = STEPS) -> None:
+    """Bring *database* to the newest version, in one transaction for each step. Several processes may do so at once."""
+    while await check(database, steps) < len(steps):
+        async with database.begin() as connection:
+            await connection.run_sync(_advance, database, steps)
+
+
+def _advance(connection: "Connection", database: Database, steps: Sequence[Step]) -> None:
+    from agentos.store import schema
+
+    database.lock(connection)
+    version = _version(connection, database.place.shown, len(steps))
+    if version == len(steps):  # another process was faster
+        return
+    if version == 0:
+        connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS agentos_schema (version INTEGER NOT NULL)")
+        connection.exec_driver_sql("INSERT INTO agentos_schema (version) VALUES (0)")
+    _take(steps[version], connection)
+    connection.execute(schema.version.update().values(version=version + 1))
+    _logger.info("the store at %s is now of version %d", database.place.shown, version + 1)
+
+
+def _take(step: Step, connection: "Connection") -> None:
+    if callable(step):
+        step(connection)
+        return
+    for statement in step:
+        connection.exec_driver_sql(statement)
+
+
+def _version(connection: "Connection", shown: str, newest: int) -> int:
+    from sqlalchemy import inspect
+
+    tables = set(inspect(connection).get_table_names())
+    versions: list[object] = []
+    if "agentos_schema" in tables:
+        versions = list(connection.exec_driver_sql("SELECT version FROM agentos_schema").scalars())
+    if not versions:
+        _refuse_strange(tables - {"agentos_schema"}, shown)
+        return 0
+    version = versions[0]
+    if len(versions) > 1 or not isinstance(version, int) or version < 1:
+        raise StoreError(f"the store at {shown}: its table agentos_schema has no usable version. Restore a backup")
+    if version > newest:
+        raise StoreError(
+            f"the store at {shown} is of version {version}, and this agentos knows versions up to {newest}. "
+            "Upgrade agentos, or give it another database"
+        )
+    return version
+
+
+def _refuse_strange(tables: set[str], shown: str) -> None:
+    from agentos.store.schema import metadata
+
+    if foreign := sorted(tables - set(metadata.tables)):
+        names = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")  # noqa: PLR2004 - enough to know it by
+        raise StoreError(
+            f"the database at {shown} belongs to something else: it has tables ({names[:200]}) and none of ours. "
+            "Give agentos a database of its own"
+        )
+    if tables:
+        raise StoreError(f"the store at {shown} has our tables but not their version. Restore a backup")

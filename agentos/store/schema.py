@@ -1,0 +1,130 @@
+"""The tables as they are now; `migrations.py` makes them. JSON is text, times are seconds since 1970."""
+
+from typing import Any
+
+from sqlalchemy import DOUBLE_PRECISION, BigInteger, Boolean, Column, Index, Integer, MetaData, Table, Text
+
+metadata = MetaData()
+
+
+def _required(name: str, type_: Any = Text, **options: Any) -> "Column[Any]":
+    return Column(name, type_, nullable=False, **options)
+
+
+def _key(name: str, type_: Any = Text) -> "Column[Any]":
+    return Column(name, type_, primary_key=True, nullable=False, autoincrement=False)
+
+
+version = Table("agentos_schema", metadata, _required("version", Integer))
+
+proposals = Table(
+    "proposals",
+    metadata,
+    _key("id"),
+    _required("token_hash", unique=True),
+    _required("principal", index=True),
+    _required("principal_data"),
+    _required("tool"),
+    Column("arguments", Text),
+    _required("arguments_hash"),
+    _required("definition"),
+    _required("entry_state"),
+    _required("preview"),
+    _required("effect"),
+    _required("reason"),
+    _required("shadows"),
+    _required("pack"),
+    Column("version", Text),
+    _required("origin"),
+    Column("session_id", Text),
+    Column("idempotency_key", Text),
+    Column("parent", Text),
+    _required("state", index=True),
+    _required("created_at", DOUBLE_PRECISION),
+    _required("expires_at", DOUBLE_PRECISION),
+    Column("decided_at", DOUBLE_PRECISION),
+    Column("decided_by", Text),
+    Column("note", Text),
+    Column("owner", Text),
+    _required("attempts", Integer),
+    Column("result", Text),
+    _required("seal"),
+)
+
+grants = Table(
+    "grants",
+    metadata,
+    _key("id"),
+    _required("tool"),
+    Column("definition", Text),
+    _required("decision"),
+    Column("principal", Text),
+    Column("arguments", Text),
+    Column("session_id", Text),
+    _required("created_at", DOUBLE_PRECISION),
+    Column("created_by", Text),
+    _required("state"),
+    Column("ended_at", DOUBLE_PRECISION),
+    _required("seal"),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    _key("principal"),
+    _key("tool"),
+    _key("key"),
+    _required("arguments_hash"),
+    _required("state"),
+    _required("owner"),
+    Column("proposal", Text),
+    Column("result", Text),
+    _required("created_at", DOUBLE_PRECISION, index=True),
+    Column("finished_at", DOUBLE_PRECISION),
+    _required("seal"),
+)
+
+pins = Table(
+    "pins",
+    metadata,
+    _key("tool"),
+    _required("kind"),
+    _required("definition"),
+    _required("data"),
+    _required("accepted_at", DOUBLE_PRECISION),
+    Column("accepted_by", Text),
+    Column("renamed_from", Text),
+    _required("seal"),
+)
+
+flags = Table(
+    "flags",
+    metadata,
+    _key("pack"),
+    _required("enabled", Boolean),
+    _required("at", DOUBLE_PRECISION),
+    Column("by", Text),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    _key("seq", BigInteger),
+    _required("prev"),
+    _required("hash"),
+    _required("body"),
+    Column("closes", Text),
+)
+Index("ix_audit_closes", audit.c.closes)  # migrations.py leaves NULL out of it; to say so here imports every dialect
+
+audit_head = Table(
+    "audit_head",
+    metadata,
+    _key("id", Integer),
+    _required("first_seq", BigInteger),
+    _required("first_prev"),
+    _required("seq", BigInteger),
+    _required("hash"),
+    _required("key_id"),
+    _required("signature"),
+)

@@ -1,0 +1,29 @@
+"""What the tests of agentos and of the packs share."""
+
+import os
+import signal
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# What lands is decided by the same examples each time; new ones are looked for everywhere else.
+settings.register_profile(
+    "agentos", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+)
+settings.load_profile("agentos")
+
+
+# Who starts the tests may ignore signals, as a shell does for what it runs behind its back; children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_make_parametrize_id(val, argname):
+    """Name bytes by their place: with what they hold, such as a time, the workers would collect different tests."""
+    return argname if isinstance(val, bytes) else None
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
