@@ -1,0 +1,90 @@
+"""One MCP server, as an operator describes it."""
+
+import re
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+
+import attrs
+
+from agentos.model.descriptor import SecretRequirement
+from agentos.tools.tool import Access, Effect
+
+UNTRUSTED_PRIORITY = -1
+"""The rank of a server that nobody vouches for: it can't take the place of a pack's tool."""
+REFERENCE = re.compile(r"\$\{([^}]*)\}")
+SECRET = re.compile(r"secret:([A-Za-z0-9_.-]+)")
+
+Read = Callable[[str], str | None]
+
+
+class MissingSecretError(LookupError):
+    """A server needs a secret that has no value now."""
+
+
+@attrs.frozen(kw_only=True)
+class Server:
+    """One MCP server: a command to start, or a url, and what the operator says of its tools.
+
+    `env` and `headers` may refer to secrets as `${secret:<id>}`. Values that stand there in the clear and sound secret
+    are kept apart in `own_secrets`, so that they are masked like all others.
+    """
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = attrs.field(default=(), repr=False)
+    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    cwd: str | None = None
+    url: str | None = attrs.field(default=None, repr=False)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    own_secrets: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    trust: bool = False
+    enabled: bool = True
+    priority: int | None = None
+    timeout: float = 120.0
+    start_timeout: float = 10.0
+    tools: tuple[str, ...] | None = None
+    effects: Mapping[str, Effect] = attrs.field(factory=dict)
+    required_access: Access
+    required: bool = False
+
+    @property
+    def owner(self) -> str:
+        """Return the name of the pack that the server becomes."""
+        return f"mcp/{self.name}"
+
+    @property
+    def rank(self) -> int:
+        """Return the priority of its tools."""
+        if self.priority is not None:
+            return self.priority
+        return 0 if self.trust else UNTRUSTED_PRIORITY
+
+    @property
+    def secrets(self) -> tuple[SecretRequirement, ...]:
+        """Return the secrets that it can't do without."""
+        values = [*self.env.values(), *self.headers.values()]
+        found = (match[1] for value in values for match in SECRET.finditer(value))
+        return tuple(SecretRequirement(id) for id in dict.fromkeys(found))
+
+    def takes(self, tool: str) -> bool:
+        """Tell whether the operator lets a tool of that name in."""
+        return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+    def effect_of(self, tool: str) -> Effect | None:
+        """Return what the operator says that a tool does: by its name, else by the first pattern that fits."""
+        if tool in self.effects:
+            return self.effects[tool]
+        return next((effect for pattern, effect in self.effects.items() if fnmatchcase(tool, pattern)), None)
+
+
+def filled(values: Mapping[str, str], read: Read) -> dict[str, str]:
+    """Return *values* with every secret in its place; raise MissingSecretError if one has no value."""
+
+    def value_of(match: re.Match[str]) -> str:
+        id = match[1].removeprefix("secret:")
+        value = read(id)
+        if value is None:
+            raise MissingSecretError(f"the secret {id!r} has no value")
+        return value
+
+    return {name: REFERENCE.sub(value_of, value) for name, value in values.items()}
