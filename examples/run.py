@@ -1,73 +1,78 @@
-"""What `make run` shows: a manifest is loaded, every stack says who is active and why, and calls get one result."""
+"""What `make run` shows: the command `agentos` on an example manifest, from the stacks to an approved call."""
 
-import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
-import attrs
-from rich.console import Console
-
-from agentos import (
-    PUBLIC,
-    AgentOS,
-    Descriptor,
-    ExtensionManifest,
-    ExtensionPack,
-    PackEntry,
-    Principal,
-    ToolCall,
-    ToolContext,
-    tool,
-)
-from agentos.cli.picture import draw_report, draw_stacks
-
-CALLS = [
-    ToolCall("greet", '{"name": "Ada"}'),
-    ToolCall("calculate", '{"expression": "(2 + 3) * sqrt(16) / 7"}'),
-    ToolCall("convert_time", {"time": "2026-03-29T02:30", "from_tz": "Europe/Berlin", "to_tz": "Asia/Tokyo"}),
-    ToolCall("convert_units", '{"value": 12, "from_unit": "km/h", "to_unti": "m/s"}'),
-    ToolCall("gif_search", {"query": "cats"}),
-    ToolCall("calculat", "{}"),
+HERE = Path(__file__).parent
+SHOWN = [
+    ("Every stack: who is active, and why", ["stacks"]),
+    ("A pack with a slip in its name is kept away", ["packs", "disable", "calculater", "--in-manifest"]),
+    ("Why is there no giphy_search?", ["why", "tool:giphy_search"]),
+    ("A call runs", ["tools", "call", "greet", "name=Ada"]),
+    ("A curated pack looks into its folder", ["tools", "call", "grep_files", "pattern=def greet"]),
+    ("Arguments are checked", ["tools", "call", "convert_units", "value=12", "from=km/h", "too=m/s"]),
+    ("What the host denies does not run", ["--principal", "ada", "tools", "call", "clear_notes"]),
+    ("What a principal may not call is not there", ["--principal", "guest", "tools", "call", "add_note", "text=Hello"]),
+    ("What changes something waits for a person", ["--principal", "ada", "tools", "call", "add_note", "text=Buy milk"]),
 ]
 
 
-@tool(effect="read", required_access=PUBLIC, name="greet")
-async def greet_politely(name: str, *, context: ToolContext) -> str:
-    """Greet a person by name, politely."""
-    beneath = await context.below({"name": name})
-    return f"{beneath.output} How do you do?"
+def run(folder: Path, *words: str, shown: bool = True) -> str:
+    """Run `agentos` with *words*, as one would type it, and return what it prints."""
+    if shown:
+        print(f"\n$ agentos {' '.join(words)}", flush=True)
+    env = {**os.environ, "AGENTOS_STORE": str(folder / "agentos.db"), "AGENTOS_MANIFEST": str(folder / "agentos.toml")}
+    command = [sys.executable, "-m", "agentos.cli", *words]
+    # What is shown goes through one pipe: errors stand where they happened, whatever ours is.
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT if shown else None}
+    done = subprocess.run(command, env=env, **streams, text=True, check=False)  # type: ignore[call-overload]  # noqa: S603 - our own words
+    if shown:
+        print(done.stdout, end="", flush=True)
+    return str(done.stdout)
 
 
-def create_polite_pack() -> ExtensionPack:
-    """Return a pack of the host's own: it wraps `greet`, and steps aside when it is unloaded."""
-    wrapper = Descriptor("tool", "greet", greet_politely, priority=10, wraps=True)
-    return ExtensionPack(name="polite", version="0.1.0", descriptors=[wrapper])
+def manifest_in(folder: Path) -> None:
+    """Copy the example manifest to where its store and notes may be written, with paths that still hold."""
+    text = (HERE / "manifest.toml").read_text("utf-8")
+    for name in ("hello", "polite", "notes"):
+        text = text.replace(f'"{name}.py"', json.dumps(str(HERE / f"{name}.py")))
+    for name in ("notes.txt", "memory.db", "tasks.db"):
+        text = text.replace(f'"{name}"', json.dumps(str(folder / name)))
+    text = text.replace('root = "."', f"root = {json.dumps(str(HERE))}")
+    (folder / "agentos.toml").write_text(text, "utf-8")
 
 
-async def main() -> None:
-    """Load the example manifest and a factory of ours, change a few facts, and make some calls."""
-    console = Console()
-    manifest = ExtensionManifest.from_file(Path(__file__).with_name("manifest.toml"))
-    manifest = attrs.evolve(manifest, packs=[*manifest.packs, PackEntry(factory=create_polite_pack)])
+def main() -> None:
+    """Show the tour."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        manifest_in(folder)
+        for number, (title, words) in enumerate(SHOWN, start=1):
+            print(f"\n--- {number}. {title} ".ljust(100, "-"), flush=True)
+            run(folder, *words)
+        print(f"\n--- {len(SHOWN) + 1}. A person approves, and it runs once ".ljust(100, "-"), flush=True)
+        waiting = json.loads(run(folder, "--json", "approvals", "list", shown=False))
+        run(folder, "--principal", "ada", "approvals", "approve", _id_of(waiting), "--yes")
+        run(folder, "tools", "call", "read_notes")
+        run(folder, "audit", "verify")
+    print(
+        "\nTry next, with `. .venv/bin/activate` and in the folder examples:\n"
+        "  agentos --manifest manifest.toml doctor        what is wrong here, with the cure\n"
+        "  GIPHY_API_KEY=... agentos --manifest manifest.toml tools list\n"
+        "  mkdir /tmp/mine && cd /tmp/mine && agentos init && agentos tools list"
+    )
 
-    async with AgentOS(extension_manifest=manifest) as host:
-        manager = host.extensions
-        console.rule("[bold]1. The manifest is loaded, in order")
-        console.print(draw_report(manager.report))
-        console.rule("[bold]2. Every stack: who is active, and why")
-        console.print(draw_stacks(manager))
 
-        console.rule("[bold]3. A secret arrives, an override changes")
-        await manager.set_secret("giphy.apiKey", "a-value-that-is-never-shown")
-        await manager.set_override("tools", "statistics", {"enabled": True})
-        for id in ("gif_search", "statistics"):
-            console.print(str(manager.explain("tool", id)), highlight=False, markup=False)
-
-        console.rule("[bold]4. Calls: each ends in one result")
-        for result in await host.tools.process_tool_calls(CALLS, Principal("ada")):
-            style = "green" if result.success else "red"
-            console.print(result.content, style=style, highlight=False, markup=False)
-    console.print("\nTry next: set GIPHY_API_KEY, correct 'calculater' in examples/manifest.toml, run again.")
+def _id_of(waiting: object) -> str:
+    """Return the id of the one proposal in what `approvals list --json` says."""
+    listed = waiting.get("proposals", waiting.get("pending", [])) if isinstance(waiting, dict) else waiting
+    assert isinstance(listed, list)  # noqa: S101 - it is our own command's answer
+    return str(listed[0]["id"])
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -1,0 +1,42 @@
+"""What may be wrong with the secrets that `agentos secrets set` keeps. No value is told."""
+
+import os
+import stat
+from collections.abc import Iterator
+
+from agentos.errors import SecretError
+from agentos.secrets.vaults import KEY, SecretVault
+
+_OTHERS = 0o077
+
+
+def faults_of_kept() -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with what is kept, each with the cure: files that can't be read, or that others can use."""
+    vault = SecretVault()
+    yield from dict.fromkeys(_faults(vault))
+    for file in (vault.path, vault.path.with_name(KEY)):
+        if os.name == "posix" and file.is_file() and stat.S_IMODE(file.stat().st_mode) & _OTHERS:
+            yield f"{file} is open to other users", f"chmod 600 {file}"
+
+
+def _faults(vault: SecretVault) -> Iterator[tuple[str, str]]:
+    try:
+        kept = list(vault.kept())
+    except (SecretError, OSError) as error:
+        yield _told(error)
+        return
+    for id in kept:
+        try:
+            vault(id)
+        except (SecretError, OSError) as error:
+            yield _told(error, id)
+
+
+def _told(error: Exception, id: str | None = None) -> tuple[str, str]:
+    """Split what was raised into what is wrong and the cure."""
+    if isinstance(error, OSError):
+        return f"{error.filename} can't be read: {error.strerror}", "give this user the right to"
+    message, _, way = str(error).rpartition("; ")
+    if not message:
+        return way, f"agentos secrets unset {id}, and set it again"
+    return message, f"agentos secrets set {id}" if way == "set it again" else way
