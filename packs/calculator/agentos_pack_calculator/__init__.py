@@ -18,11 +18,14 @@ __version__ = "0.1.0"
 __all__ = ["create_extension_pack"]
 
 
-def create_extension_pack(context: "PackContext") -> "ExtensionPack":  # noqa: ARG001 - there is nothing to configure
+def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `calculator` with its three tools."""
     from agentos import ExtensionPack
     from agentos_pack_calculator._tools import TOOLS
 
+    for key in context.options:
+        if key != "secrets":  # those are agentos's own
+            raise ValueError(f"options.{key!s:.60}: is not known; there are no options")
     return ExtensionPack(
         name="calculator",
         version=__version__,

@@ -11,11 +11,12 @@ MAX_DEPTH = 50
 
 _TOKEN = re.compile(
     r"(?P<space> )"
-    r"|(?P<number>(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<sign>\*\*|//|[-+*/%(),]|[<>=!]=|[<>])",
     re.ASCII,
 )
+_SEPARATORS = "write numbers without thousands separators"
 _HINTS = {
     "^": "write ** for a power",
     "=": "write == to compare",
@@ -65,7 +66,8 @@ def _check_tokens(line: str) -> None:
             raise ValueError(f"expression: unexpected {line[at]!r} at character {at + 1}; {hint}")
         if token.lastgroup == "name":
             if before == "number":
-                raise ValueError(f"expression: a number runs into {token[0]!r} at character {at + 1}; write * between")
+                hint = _SEPARATORS if token[0].startswith("_") else "write * between"
+                raise ValueError(f"expression: a number runs into {token[0]!r} at character {at + 1}; {hint}")
             _check_name(token[0], at)
         at, before = token.end(), token.lastgroup
 
@@ -111,7 +113,7 @@ def _fault(node: ast.expr) -> str:
         case ast.Name():
             return "is a function; give it arguments in parentheses"
         case ast.Tuple():
-            return "has a comma outside a function's arguments; write numbers without thousands separators"
+            return f"has a comma outside a function's arguments; {_SEPARATORS}"
         case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
             return "has an argument that is not a plain value"
         case ast.Call():

@@ -48,7 +48,8 @@ class Conversion:
 
 def convert_units(
     value: Annotated[
-        Annotated[str, Schema(minLength=1, maxLength=MAX_VALUE_LENGTH)] | int | float,
+        Annotated[str, Schema(minLength=1, maxLength=MAX_VALUE_LENGTH)]
+        | Annotated[int | float, Schema(minimum=-1e301, maximum=1e301)],
         "The number to convert, such as 12.5; as text it keeps all its digits",
     ],
     from_unit: Annotated[
@@ -66,7 +67,7 @@ def convert_units(
     It knows physical units only: no currencies, no logarithmic units such as dB, no parentheses.
     """
     number = _number(value)
-    source, target = _parse(from_unit, "from_unit"), _parse(to_unit, "to_unit")
+    source, target = _parse(from_unit, "from"), _parse(to_unit, "to")
     result = _convert(number, source, target)
     try:
         nearest = as_json(result)
@@ -164,14 +165,14 @@ def _convert(number: Fraction, source: Mapping[str, int], target: Mapping[str, i
     have, want = registry.get_dimensionality(before), registry.get_dimensionality(after)
     if have != want:
         raise ValueError(
-            f"to_unit: {_spell(source)} ({_spell(have)}) cannot become {_spell(target)} ({_spell(want)}); "
+            f"to: {_spell(source)} ({_spell(have)}) cannot become {_spell(target)} ({_spell(want)}); "
             "both must measure the same thing"
         )
     try:
         return Fraction(registry.Quantity(number, before).to(after).magnitude)
     except PintError:
         raise ValueError(
-            f"from_unit: {_spell(source)} to {_spell(target)} has a temperature scale as a part; use kelvin, "
+            f"from: {_spell(source)} to {_spell(target)} has a temperature scale as a part; use kelvin, "
             "or delta_degC and delta_degF for differences"
         ) from None
 

@@ -17,7 +17,7 @@ from agentos_pack_calculator.arithmetic import Calculation, calculate
         ("-7 // 2", -4),
         ("-7 % 3", 2),
         ("+5 - -5", 10),
-        ("1_000 * 3", 3000),
+        ("1000 * 3", 3000),
         ("6 / 2", 3),
         ("7 / 2", 3.5),
         ("2 ** -2", 0.25),

@@ -179,6 +179,7 @@ def test_impossible_arithmetic_names_the_part(expression, text):
         ("squrt(4)", "unknown name 'squrt' at character 1; did you mean 'sqrt'?"),
         ("zzz", "known names are sqrt, abs"),
         ("1,000", "without thousands separators"),
+        ("1_000", "without thousands separators"),
         ("2(3)", "write * to multiply"),
         ("sin", "give it arguments in parentheses"),
         ("5 %", "not valid arithmetic at character 3"),

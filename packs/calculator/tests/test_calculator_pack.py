@@ -6,6 +6,7 @@ import inspect
 import json
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import agentos_pack_calculator
 import attrs
@@ -17,7 +18,7 @@ from agentos import PUBLIC, AgentOS, ExtensionPack, ToolCall
 
 CALLS = {
     "calculate": {"expression": "1/3 + 2**70"},
-    "convert_units": {"value": 25, "from_unit": "degC", "to_unit": "degF"},
+    "convert_units": {"value": 25, "from": "degC", "to": "degF"},
     "statistics": {"values": [1, 2.5, 4]},
 }
 
@@ -30,9 +31,7 @@ class TestTool:
         assert tool.input_schema["additionalProperties"] is False
 
     def test_its_schema_has_the_parameters_and_their_docs(self, tool):
-        parameters = inspect.signature(tool.function).parameters
-
-        assert list(parameters) == list(tool.input_schema["properties"])
+        assert list(CALLS[tool.name]) == list(tool.input_schema["properties"]) == tool.input_schema["required"]
         assert all(schema["description"] for schema in tool.input_schema["properties"].values())
 
     def test_every_parameter_is_bounded(self, tool):
@@ -59,18 +58,35 @@ class TestTool:
         jsonschema.validate(result.output, tool.output_schema)
 
     def test_its_result_is_a_frozen_value(self, tool):
-        result = tool.function(**CALLS[tool.name])
+        result = tool.execute(CALLS[tool.name], None)
 
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
             setattr(result, attrs.fields(type(result))[0].name, None)
 
 
+@pytest.mark.parametrize("name", ["from_unit", "to_unit"])
+def test_the_names_that_python_has_for_the_units_are_no_parameters(name):
+    async def main():
+        async with AgentOS() as host:
+            await host.extensions.load_pack(ExtensionPack("p", descriptors=TOOLS))
+            return await host.tools.process_tool_call(
+                ToolCall("convert_units", {**CALLS["convert_units"], name: "degC"})
+            )
+
+    assert asyncio.run(main()).error.type == "InvalidArguments"
+
+
 def test_the_pack_offers_its_three_tools():
-    pack = agentos_pack_calculator.create_extension_pack(None)
+    pack = agentos_pack_calculator.create_extension_pack(SimpleNamespace(options={}))
 
     assert ("calculator", agentos_pack_calculator.__version__) == (pack.name, pack.version)
     assert [("tool", name) for name in CALLS] == [(d.kind, d.id) for d in pack.descriptors]
     assert all(d.id == d.payload.name for d in pack.descriptors)
+
+
+def test_there_are_no_options():
+    with pytest.raises(ValueError, match=r"^options\.precision: is not known; there are no options$"):
+        agentos_pack_calculator.create_extension_pack(SimpleNamespace(options={"secrets": {}, "precision": 3}))
 
 
 def test_the_distribution_says_where_the_pack_is():

@@ -14,6 +14,8 @@ read but the zone database.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agentos import ExtensionPack, PackContext
 
 __version__ = "0.1.0"
@@ -27,6 +29,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     from agentos_pack_datetime._tools import create_tools
     from agentos_pack_datetime.clock import system_clock
 
+    _check_names(context.options)
     clock = context.options.get("clock", system_clock)
     if not callable(clock):
         raise ValueError(  # noqa: TRY004 - a manifest's value
@@ -38,3 +41,13 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         description="The current time, time zones, date arithmetic and iCalendar files.",
         descriptors=create_tools(clock),
     )
+
+
+def _check_names(options: "Iterable[object]") -> None:
+    import difflib
+
+    for key in options:
+        if key not in ("clock", "secrets"):  # the latter are agentos's own
+            near = difflib.get_close_matches(str(key)[:60].lower(), ["clock"], cutoff=0.6)
+            hint = "did you mean `clock`?" if near else "known are clock"
+            raise ValueError(f"options.{key!s:.60}: is not known; {hint}")

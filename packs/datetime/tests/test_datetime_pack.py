@@ -95,6 +95,12 @@ def test_a_clock_that_is_no_function_is_refused():
         pack(clock="12:00")
 
 
+@pytest.mark.parametrize(("name", "hint"), [("clok", r"did you mean `clock`\?"), ("zone", "known are clock")])
+def test_an_option_that_is_not_known_is_refused(name, hint):
+    with pytest.raises(ValueError, match=rf"^options\.{name}: is not known; {hint}$"):
+        pack(**{"secrets": {}, name: 1})
+
+
 def test_the_distribution_says_where_the_pack_is():
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
 

@@ -1,0 +1,143 @@
+"""The examination of a pack: every check, and one error that lists all that was found."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentos.model._checks import did_you_mean
+from agentos.testing._candidate import Candidate
+from agentos.testing._checking import NOT_AGAIN, Survey, survey
+from agentos.testing._laboratory import unwinding
+from agentos.testing._preparing import Prepare
+from agentos.testing._settings import SettingsError, checked, known_among, own_settings
+from agentos.testing._sources import folder_named
+from agentos.testing.checks import CHECKS, Check, tools_of
+from agentos.tools.lint import Finding
+
+__all__ = ["Finding", "assert_pack_ok", "check_pack", "chosen", "examine_pack", "is_failure", "report"]
+
+
+async def examine_pack(
+    pack: Any,
+    *,
+    options: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, str] | None = None,
+    samples: Mapping[str, Any] | None = None,
+    beneath: Sequence[Any] | None = None,
+    seed: str | Path | None = None,
+    prepare: Prepare | None = None,
+    skip: Collection[str] | None = None,
+    only: Collection[str] | None = None,
+    sandboxed: bool | None = None,
+    limit: float | None = None,
+    grace: float | None = None,
+    cases: int | None = None,
+) -> list[Finding]:
+    """Run the conformance checks on *pack*, and return what they find.
+
+    *pack* is what `make_host` takes: a pack, a factory, a name, a path. In texts of *options*, *samples* and *secrets*,
+    `{tmp}` stands for a folder that is fresh whenever a check begins: empty, or a copy of the folder *seed*. *prepare*
+    is called with that folder and gives an async context manager, entered before each check and left after it; what it
+    yields are values for further `{name}`s. *secrets* are values for a pack that looks at them; all others are
+    canaries. *samples* are good arguments by the names of tools: a mapping, or several. *beneath* are packs that are
+    loaded first. *skip* and *only* are ids of checks, or `check:tool`; *skip* may say the reason of each. Tools that
+    change something are only asked what they would do, unless *sandboxed* says that whatever they do is harmless. A
+    call may take *limit* seconds (5), what was told to end *grace* seconds (2), and a tool gets up to *cases* hostile
+    calls (200) that fit its schema and as many others. Of a pack that is named by the folder of its distribution, what
+    is not said here is said by the files `conformance.toml` and `conformance.py` there.
+    """
+    given = {name: value for name, value in locals().items() if name != "pack" and value is not None}
+    settings = {**said_by(pack), **checked(given)}
+    skip, only = settings.pop("skip", ()), settings.pop("only", ())
+    settings.pop("strict", None)
+    candidate = Candidate(pack, **settings)
+    wanted = list(chosen(skip, only))
+    try:
+        with unwinding():
+            return await _examined(candidate, wanted, skip, only)
+    finally:
+        candidate.close()
+
+
+def said_by(pack: Any) -> dict[str, Any]:
+    """Return what a pack's own folder says of it, if it is named by that."""
+    folder = folder_named(pack)
+    return {} if folder is None else own_settings(folder)
+
+
+async def _examined(
+    candidate: Candidate, wanted: Iterable[Check], skip: Collection[str], only: Collection[str]
+) -> list[Finding]:
+    found = await CHECKS["loads"].run(candidate)
+    if any(map(is_failure, found)):
+        return found
+    tools = await tools_of(candidate)
+    check_names(candidate, await survey(candidate), skip, only)
+    for check in wanted:
+        if check.id == "loads":
+            continue
+        for tool in tools if check.is_about_tools else [None]:
+            if tool is None or (check.applies(candidate, tool) and is_wanted(check.id, tool.name, skip, only)):
+                found += await check.run(candidate, tool)
+            if NOT_AGAIN in candidate.kept:  # all others would say the same
+                return found
+    return found
+
+
+async def assert_pack_ok(pack: Any, *, strict: bool | None = None, **settings: Any) -> list[Finding]:
+    """Raise one AssertionError with everything that the conformance checks find wrong; return what they only remark.
+
+    *strict* counts warnings too. Other keywords are those of `examine_pack`.
+    """
+    found = await examine_pack(pack, **settings)
+    strict = bool(said_by(pack).get("strict")) if strict is None else strict
+    wrong = [finding for finding in found if is_failure(finding, strict=strict)]
+    if wrong:
+        raise AssertionError(report(wrong))
+    return found
+
+
+def check_pack(pack: Any, *, strict: bool | None = None, **settings: Any) -> list[Finding]:
+    """Do what `assert_pack_ok` does, in a test that is not async."""
+    with unwinding():
+        return asyncio.run(assert_pack_ok(pack, strict=strict, **settings))
+
+
+def is_failure(finding: Finding, *, strict: bool = False) -> bool:
+    """Tell whether a finding fails the examination."""
+    return finding.severity == "error" or (strict and finding.severity == "warning")
+
+
+def report(found: Sequence[Finding]) -> str:
+    """Return all findings as one text, each with pack, tool, check and cure."""
+    things = "1 thing" if len(found) == 1 else f"{len(found)} things"
+    return "\n".join([f"{things} to mend:", *(f"  {finding}" for finding in found)])
+
+
+def chosen(skip: Collection[str], only: Collection[str]) -> Iterable[Check]:
+    """Yield the checks to make; an id that there is not is refused with the nearest one."""
+    for id in (*skip, *only):
+        if (name := id.partition(":")[0]) not in CHECKS:
+            raise SettingsError(f"there is no check {name!r}{did_you_mean(name, CHECKS)}; known: {', '.join(CHECKS)}")
+    named = {id.partition(":")[0] for id in only}
+    return (check for id, check in CHECKS.items() if id not in skip and (not named or id in named))
+
+
+def check_names(candidate: Candidate, known: Survey, skip: Collection[str], only: Collection[str]) -> None:
+    """Refuse settings that name a tool or a secret which the pack does not have."""
+    tools = [tool.name for tool in known.tools]
+    known_among(candidate.samples, tools, "samples", "tool")
+    known_among(candidate.secrets, known.secrets, "secrets", "secret")
+    for place, ids in (("skip", skip), ("only", only)):
+        for id in ids:
+            name, colon, tool = id.partition(":")
+            if colon and not CHECKS[name].is_about_tools:
+                raise SettingsError(f"{place}: {id!r}: the check {name!r} is about the whole pack; say {name!r}")
+            known_among([tool] if colon else [], tools, f"{place}: {id!r}", "tool")
+
+
+def is_wanted(check: str, tool: str, skip: Collection[str], only: Collection[str]) -> bool:
+    """Tell whether a check of one tool is to be made."""
+    key = f"{check}:{tool}"
+    return key not in skip and (not only or check in only or key in only)

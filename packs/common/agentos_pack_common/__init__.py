@@ -1,0 +1,73 @@
+"""What packs stand on. It is no pack itself: it offers no tools.
+
+web        WebClient, WebPolicy, ...  guarded HTTP, as agentos.web has it; WebOptions for a pack's options
+options    read_options               a pack's options, read strictly into an attrs class
+paths      Root                       a folder that paths can't leave
+processes  run_process                programs by argv, with limits on time, memory and output
+bounds     clip, clip_rows            results that say when they were cut
+texts      decode, plain              foreign text made harmless
+sqlite     Database                   a database file: opened with care, migrated, never on the event loop
+loopback   serving                    a web server for the tests of packs; nothing that runs in a host uses it
+_hidden, _names, _walks, _reading, _saving  what paths is made of
+_pipes, _starting                           what processes is made of
+
+Everything foreign is taken for hostile, and everything has a limit. Nothing here imports an HTTP library before a
+request is sent.
+"""
+
+from agentos_pack_common.bounds import Clipped, ClippedRows, clip, clip_rows
+from agentos_pack_common.options import OptionsError, read_options
+from agentos_pack_common.paths import DEFAULT_HIDDEN, BoundedReader, Item, PathError, Root
+from agentos_pack_common.processes import (
+    SAFE_PATH,
+    Limits,
+    ProcessError,
+    ProcessResult,
+    find_program,
+    run_process,
+)
+from agentos_pack_common.texts import decode, plain
+from agentos_pack_common.web import (
+    Headers,
+    PolicyError,
+    Target,
+    WebClient,
+    WebError,
+    WebOptions,
+    WebPolicy,
+    WebResponse,
+    parse_url,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DEFAULT_HIDDEN",
+    "SAFE_PATH",
+    "BoundedReader",
+    "Clipped",
+    "ClippedRows",
+    "Headers",
+    "Item",
+    "Limits",
+    "OptionsError",
+    "PathError",
+    "PolicyError",
+    "ProcessError",
+    "ProcessResult",
+    "Root",
+    "Target",
+    "WebClient",
+    "WebError",
+    "WebOptions",
+    "WebPolicy",
+    "WebResponse",
+    "clip",
+    "clip_rows",
+    "decode",
+    "find_program",
+    "parse_url",
+    "plain",
+    "read_options",
+    "run_process",
+]
