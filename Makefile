@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKS := $(wildcard packs/*/pyproject.toml)
 EDITABLE := $(foreach pack,$(patsubst %/pyproject.toml,%,$(PACKS)),-e ./$(pack))
+# What the example manifest names; the other packs bring larger libraries and come with the tests.
+SHOWN := $(foreach pack,common calculator datetime giphy files sqlite-memory tasks,-e ./packs/$(pack))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format types coverage bench wheel clean
+.PHONY: help run test check conformance lint format types coverage docs bench wheel clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,11 +19,11 @@ $(VENV)/.pip:
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.pip pyproject.toml $(PACKS)
-	$(BIN)/python -m pip install --quiet -e '.[cli]' $(EDITABLE)
+	$(BIN)/python -m pip install --quiet -e '.[cli]' $(SHOWN)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --group dev
+	$(BIN)/python -m pip install --quiet --group dev -e '.[cli]' $(EDITABLE)
 	@touch $@
 
 # The libraries measured beside agentos bring 170 packages: in an environment of their own they change nobody's checks.
@@ -34,11 +36,11 @@ $(VENV)/bench/.ready: pyproject.toml
 run: $(VENV)/.run  ## Load the example manifest and show every stack
 	$(BIN)/python examples/run.py
 
-test: $(VENV)/.dev  ## Run the tests
-	$(BIN)/python -m pytest
+test: $(VENV)/.dev  ## Run the tests, by three workers: they often wait for processes
+	$(BIN)/python -m pytest -n 3 --dist loadfile --durations=20
 
-coverage: $(VENV)/.dev  ## Run the tests with branch coverage
-	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=95
+coverage: $(VENV)/.dev  ## Run the tests with branch coverage (twice as long)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term --no-cov-on-fail --cov-fail-under=95 --durations=20
 
 lint: $(VENV)/.dev  ## Check style and formatting
 	$(BIN)/ruff check .
@@ -52,7 +54,13 @@ types: $(VENV)/.dev  ## Check types
 	$(BIN)/mypy
 	$(BIN)/mypy $(wildcard packs/*/agentos_pack_*)
 
-check: lint types coverage  ## What CI runs: lint, types, tests with branch coverage
+check: lint types test  ## What CI runs: lint, types, tests
+
+conformance: $(VENV)/.dev  ## Run MCP's official conformance suite and inspector (needs npm)
+	$(BIN)/python tests/conformance/run.py --folder $(VENV)/conformance
+
+docs: $(VENV)/.dev  ## Build the documentation into build/docs, offline
+	$(BIN)/python -m sphinx -W --keep-going -d build/doctrees -b html docs build/docs
 
 bench: $(VENV)/bench/.ready  ## Measure (twenty minutes)
 	$(VENV)/bench/bin/python -m benchmarks

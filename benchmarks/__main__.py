@@ -1,6 +1,7 @@
 """Run measurements and show them: `python -m benchmarks [names...] [--json FILE] [--quick]`."""
 
 import argparse
+import contextlib
 import importlib
 import importlib.metadata
 import json
@@ -18,7 +19,7 @@ import benchmarks
 from benchmarks._measure import Effort, Measurement, Row
 
 HEADER = ("what", "ours", "beside", "theirs", "ratio", "half of the turns", "goal")
-PEERS = ("agentos", "attrs", "cattrs", "pluggy", "stevedore")
+PEERS = ("agentos", "attrs", "cattrs", "pluggy", "stevedore", "mcp", "fastmcp")
 
 
 def find() -> dict[str, list[Measurement]]:
@@ -81,8 +82,17 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": os.cpu_count(),
-        "versions": {name: importlib.metadata.version(name) for name in PEERS},
+        "versions": _versions(),
     }
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of what is installed of the peers: not every measurement needs all of them."""
+    versions = {}
+    for name in PEERS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 def as_data(row: Row) -> dict[str, Any]:
