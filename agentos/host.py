@@ -144,7 +144,8 @@ class AgentOS:
         self.audit.after_batch = self._look_around
         denials = Denials(policy, self.grants)
         budgets = Budgets(policy.budgets, _elapsed if clock is None else clock)
-        runner = Runner(executor, budgets, Idempotency(self._store, now), self.audit, masker)
+        self._idempotency = Idempotency(self._store, now)
+        runner = Runner(executor, budgets, self._idempotency, self.audit, masker)
         self.approvals = Approvals(
             Proposals(self._store, self.audit, now),
             runner,
@@ -207,7 +208,13 @@ class AgentOS:
     async def _look_around(self) -> None:
         """See what others did meanwhile, and write what could not be written before: the store is at hand."""
         await self.grants.refresh()
+        await self.pins.refresh()
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """Write down what ended and could not be written then."""
         await self.approvals.settle()
+        await self._idempotency.catch_up()
 
     async def shutdown(self) -> list[Exception]:
         """Deactivate everything in reverse order, write what is left to write; return what raised on the way.
@@ -216,7 +223,7 @@ class AgentOS:
         """
         await self.approvals.close()
         raised = await self.extensions.shutdown()
-        await self.approvals.settle()
+        await self._settle()
         try:
             await self.audit.close()
         except AgentOSError as error:

@@ -93,15 +93,16 @@ class ToolOrchestrator:
     ) -> "ToolExplanation":
         """Say who answers a call of *name*, and whether *principal* may make it; if not, what it lacks or what denies.
 
-        Asked by a principal that may not call the tool itself, there is no such tool.
+        Asked by a principal that may not call the tool itself, there is no such tool; of those that stand beneath one
+        that it may call, it sees what it may call as well.
         """
         id = name.partition(":")[2] or name
         stack = self._manager.explain(self._registry.kind, id)
-        tools = {entry.sequence: as_tool(entry.payload) for entry in stack.entries}
-        if asked_by is not None and not any(tool and asked_by.may_call(tool) for tool in tools.values()):
-            stack = Explanation(stack.kind, id, None, ())
+        found = self.executor.find(name)
+        if asked_by is not None:
+            stack = _as_seen_by(asked_by, stack)
+            found = found if found is not None and stack.entries and asked_by.may_call(found.tool) else None
         who = _caller(principal)
-        found = self.executor.find(name) if stack.entries else None
         if found is None:
             return ToolExplanation(stack=stack, principal=who.key, tool=None)
         id, missing = found.qualified_id, who.missing(found.tool)
@@ -182,24 +183,38 @@ class ToolOrchestrator:
 
         in_order = [position for position, call in enumerate(given) if self._is_ordered(call)]
         alone = [[position] for position in range(len(given)) if position not in set(in_order)]
-        async with asyncio.TaskGroup() as group:
-            for positions in (in_order, *alone):
-                if positions:
-                    group.create_task(run(positions))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for positions in (in_order, *alone):
+                    if positions:
+                        group.create_task(run(positions))
+        finally:
+            for call, place in zip(given, waiting, strict=True):
+                if not place.is_over:
+                    self._end_wait(call, place)
+                    self._note_cancelled(call, principal)
         return [result for result in results if result is not None]
 
-    async def _run_unless_cancelled(
-        self, call: ToolCall, place: "_Waiting", principal: Principal | None, session: Mapping[str, Any] | None
-    ) -> ToolResult:
-        """Run a call that waited for its turn, or answer for one that was cancelled meanwhile."""
+    def _end_wait(self, call: ToolCall, place: "_Waiting") -> None:
+        """Take a call that waited for its turn off the list of those that `cancel` finds."""
+        place.is_over = True
         if call.id is not None:
             others = self._waiting[call.id]
             others.remove(place)
             if not others:
                 del self._waiting[call.id]
+
+    def _note_cancelled(self, call: ToolCall, principal: Principal | None) -> None:
+        if self._guard is not None:
+            self._guard.note_refusal(call.name, _caller(principal), "cancelled", "cancelled before it began")
+
+    async def _run_unless_cancelled(
+        self, call: ToolCall, place: "_Waiting", principal: Principal | None, session: Mapping[str, Any] | None
+    ) -> ToolResult:
+        """Run a call that waited for its turn, or answer for one that was cancelled meanwhile."""
+        self._end_wait(call, place)
         if place.is_cancelled:
-            if self._guard is not None:
-                self._guard.note_refusal(call.name, _caller(principal), "cancelled", "cancelled before it began")
+            self._note_cancelled(call, principal)
             result = self.executor.funnel.failure("Cancelled", "the call was cancelled before it began", {})
             return attrs.evolve(result, call_id=call.id)
         return await self.process_tool_call(call, principal, session=session)
@@ -269,7 +284,10 @@ class ToolOrchestrator:
         if isinstance(prepared, ToolResult):
             return prepared
         if not context.principal.may_call(prepared.tool):
-            return self._unknown(prepared.tool.name, context.principal)
+            if self._guard is not None:
+                reason = _no_access(prepared, context.principal)
+                self._guard.note_refusal(prepared.qualified_id, context.principal, "access", reason)
+            return self.executor.funnel.failure("UnknownTool", "nothing stands beneath this tool", {})
         call = ToolCall(prepared.tool.name, arguments)
         # Who approved the wrapper was shown what it wraps: nobody is asked twice about one call.
         depth = context.depth + 1
@@ -314,10 +332,20 @@ class ToolExplanation:
 class _Waiting:
     """A call that waits for its turn, and may be cancelled before it comes."""
 
-    __slots__ = ("is_cancelled",)
+    __slots__ = ("is_cancelled", "is_over")
 
     def __init__(self) -> None:
         self.is_cancelled = False
+        self.is_over = False
+
+
+def _as_seen_by(who: Principal, stack: Explanation) -> Explanation:
+    """Leave out of *stack* what *who* may not call: all of it, if that is so of the active entry."""
+    tools = [(entry, as_tool(entry.payload)) for entry in stack.entries]
+    seen = [entry for entry, tool in tools if tool is not None and who.may_call(tool)]
+    if stack.active is not None and stack.active not in seen:
+        return Explanation(stack.kind, stack.id, None, ())
+    return Explanation(stack.kind, stack.id, stack.active, seen)
 
 
 def _tokenless(result: ToolResult) -> ToolResult:

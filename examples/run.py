@@ -56,7 +56,7 @@ def main() -> None:
             run(folder, *words)
         print(f"\n--- {len(SHOWN) + 1}. A person approves, and it runs once ".ljust(100, "-"), flush=True)
         waiting = json.loads(run(folder, "--json", "approvals", "list", shown=False))
-        run(folder, "--principal", "ada", "approvals", "approve", _id_of(waiting), "--yes")
+        run(folder, "--principal", "ada", "approvals", "approve", waiting["proposals"][0]["id"], "--yes")
         run(folder, "tools", "call", "read_notes")
         run(folder, "audit", "verify")
     print(
@@ -65,13 +65,6 @@ def main() -> None:
         "  GIPHY_API_KEY=... agentos --manifest manifest.toml tools list\n"
         "  mkdir /tmp/mine && cd /tmp/mine && agentos init && agentos tools list"
     )
-
-
-def _id_of(waiting: object) -> str:
-    """Return the id of the one proposal in what `approvals list --json` says."""
-    listed = waiting.get("proposals", waiting.get("pending", [])) if isinstance(waiting, dict) else waiting
-    assert isinstance(listed, list)  # noqa: S101 - it is our own command's answer
-    return str(listed[0]["id"])
 
 
 if __name__ == "__main__":

@@ -116,7 +116,8 @@ class Approvals:
     async def pending(self, principal: Principal | str | None = None) -> list[Proposal]:
         """Return the proposals that wait, oldest first; with *principal*, its own."""
         await self._look_back()
-        return await self._proposals.pending(name_of(principal))
+        whose = name_of(principal)
+        return await self._proposals.pending(whose) if whose is None or is_text(whose) else []
 
     async def describe(self, id: str) -> Proposal:
         """Say what exactly would run: with which arguments, from which pack and version, and whom it shadows."""
@@ -171,7 +172,7 @@ class Approvals:
         if not isinstance(reason, str) or not reason.strip():
             raise ProposalError(f"reason: say in words why it must not run, got {reason!r:.40}")
         waiting = (await self._waiting(id, by)).proposal
-        reason = self._masker.mask(reason.encode("utf-8", "replace").decode())
+        reason = self._masker.mask(reason.encode("utf-8", "replace").decode().replace("\0", "?"))
         if not await self._proposals.reject(waiting.id, reason, name_of(by) or waiting.principal.key):
             raise ProposalError(f"proposal {waiting.id} does not wait any more")
         self._sessions.pop(waiting.id, None)
@@ -210,8 +211,9 @@ class Approvals:
         except asyncio.CancelledError:  # nobody waits for the result: it must not run later
             await to_the_end(self._drop(proposal.id))
             raise
-        if answer is not None:
-            return await self._answered(proposal, answer, progress)
+        result = None if answer is None else await self._answered(proposal, answer, progress)
+        if result is not None:
+            return result
         return await self._decided_meanwhile(proposal.id) or self._required(prepared, proposal)
 
     async def _decided_meanwhile(self, id: str) -> ToolResult | None:
@@ -262,7 +264,8 @@ class Approvals:
         except StoreError as error:
             self._logger.warning("proposal %s of a cancelled call could not be closed: %s", id, error)
 
-    async def _answered(self, proposal: Proposal, answer: Answer, progress: Progress) -> ToolResult:
+    async def _answered(self, proposal: Proposal, answer: Answer, progress: Progress) -> ToolResult | None:
+        """Return what an answer comes to; None if it does not count: the proposal goes on waiting then."""
         try:
             if answer.decision == "reject":
                 reason = str(answer.reason or "").strip() or _SILENT
@@ -270,9 +273,13 @@ class Approvals:
                 return self._refused(proposal.id, reason)
             if answer.decision == "edit":
                 proposal = await self.edit(proposal.id, answer.arguments or {}, answer.by)
+            elif fault := self._fault_of_approver(proposal, answer.by):
+                raise ProposalError(fault)
             return await self._approve(proposal.id, answer.by, progress)
         except ProposalError as error:
-            return self._invalid(str(error))
+            self._note_invalid(str(error), proposal, answer.by)
+            self._logger.warning("an answer to proposal %s does not count: %s", proposal.id, error)
+            return None
 
     async def _propose(
         self,
@@ -394,7 +401,8 @@ class Approvals:
         result = await self._runner.run(prepared, arguments, context, begin, end, progress)
         if not claimed and result.meta.get("replayed"):
             await to_the_end(close(result))  # another call with the same idempotency key had run it
-        self._sessions.pop(stored.proposal.id, None)
+        if claimed:  # else it goes on waiting, in its session
+            self._sessions.pop(stored.proposal.id, None)
         return attrs.evolve(result, meta={**result.meta, "proposal": stored.proposal.id})
 
     async def _as_now(self, stored: Stored, by: Principal | str | None) -> Principal:
@@ -482,10 +490,12 @@ class Approvals:
         return stored
 
     def _invalid(self, reason: str, stored: Stored | None = None, by: Principal | str | None = None) -> ToolResult:
-        proposal = None if stored is None else stored.proposal
+        self._note_invalid(reason, None if stored is None else stored.proposal, by)
+        return self._executor.funnel.failure("ProposalInvalid", reason, {})
+
+    def _note_invalid(self, reason: str, proposal: Proposal | None, by: Principal | str | None) -> None:
         facts = {} if proposal is None else {"proposal": proposal.id, "tool": proposal.tool}
         self._runner.audit.note("decision", **facts, by=name_of(by), answer="refuse", step="proposal", reason=reason)
-        return self._executor.funnel.failure("ProposalInvalid", reason, {})
 
     # -- after a crash -----------------------------------------------------------------------------------------
 

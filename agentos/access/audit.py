@@ -104,6 +104,8 @@ class Audit:
         self._is_durable = store.is_durable
         self._enough = _BATCH if store.is_durable else _BUFFER // 2
         self._notes: deque[_Note] = deque()
+        self._obliged: dict[int, bool] = {}
+        """The notes that somebody waits for, by their identity, and whether they are still there to be written."""
         self._lost = 0
         self._is_closed = False
         self._turn = asyncio.Lock()
@@ -121,7 +123,10 @@ class Audit:
 
     def note(self, event: str, arguments: Any = None, **facts: Any) -> None:
         """Record something; it is written with the next batch, or by `commit`."""
-        self._notes.append((self._clock(), event, arguments, facts))
+        self._append_note((self._clock(), event, arguments, facts))
+
+    def _append_note(self, note: _Note) -> None:
+        self._notes.append(note)
         if len(self._notes) >= self._enough or (self._is_durable and self._timer is None):
             self._schedule()
 
@@ -152,8 +157,10 @@ class Audit:
 
     def _drop_oldest(self) -> None:
         while len(self._notes) > _BUFFER:
-            self._notes.popleft()
+            dropped = id(self._notes.popleft())
             self._lost += 1
+            if dropped in self._obliged:
+                self._obliged[dropped] = False
 
     def _start_batch(self) -> None:
         if self._timer is not None:
@@ -170,6 +177,18 @@ class Audit:
                 await self.after_batch()
         except StoreError as error:
             self._logger.warning("audit records of reads wait to be written: %s", error)
+
+    async def record(self, event: str, arguments: Any = None, **facts: Any) -> None:
+        """Record something and write it before this returns; raise StoreError if that can't be done."""
+        note: _Note = (self._clock(), event, arguments, facts)
+        self._obliged[id(note)] = True
+        try:
+            self._append_note(note)
+            await self.commit()
+            if not self._obliged[id(note)]:
+                raise StoreError("so many records waited for the store that this one was dropped")
+        finally:
+            del self._obliged[id(note)]
 
     async def commit(self) -> None:
         """Write everything recorded so far; raise StoreError if that can't be done.
@@ -412,11 +431,19 @@ class Audit:
             self._logger.warning("%s", error)
         try:
             fault = await self._fault(walk)
+            while fault is not None and await self._has_forgotten(walk):
+                walk = _Walk(known)
+                fault = await self._fault(walk)
         except StoreError as error:
             fault = f"the log can't be read there: {error}"
         if fault is None:
             return AuditVerdict(ok=True, records=walk.count)
         return AuditVerdict(ok=False, broken_at=walk.last + 1, reason=fault, records=walk.count)
+
+    async def _has_forgotten(self, walk: "_Walk") -> bool:
+        """Tell whether a log without a store let its oldest records go while they were walked along."""
+        head = None if self._is_durable else await self._head()
+        return head is not None and self._fault_of_head(head) is None and head["first_seq"] > walk.beginning
 
     async def _fault(self, walk: "_Walk") -> str | None:
         """Walk along the chain, and return what is wrong where the walk ends."""
@@ -528,6 +555,8 @@ class _Walk:
         self.last = 0
         self.count = 0
         self.has_begun = False
+        self.beginning = 0
+        """The number of the first record, as a sealed head said."""
         self.first: str | None = None
         """The hash of the first record."""
         self._previous = GENESIS
@@ -536,7 +565,8 @@ class _Walk:
 
     def begin(self, head: Mapping[str, Any]) -> None:
         """Begin where a sealed head says."""
-        self.last, self._previous, self.has_begun = head["first_seq"] - 1, head["first_prev"], True
+        self.beginning = head["first_seq"]
+        self.last, self._previous, self.has_begun = self.beginning - 1, head["first_prev"], True
 
     def step(self, row: Mapping[str, Any]) -> str | None:
         """Go on to *row*; say what is wrong with it instead."""

@@ -8,8 +8,8 @@ from typing import Literal
 
 import attrs
 
-_BOOKS = 10_000
-"""How many pairs of principal and tool are counted at once."""
+_SWEPT_FROM = 1_000
+"""From how many accounts on those are closed that count for nothing any more."""
 
 
 def _is_limit(value: object) -> bool:
@@ -72,6 +72,22 @@ class _Account:
         return max(self.calls[-1] if self.calls else 0.0, self.spent[-1][0] if self.spent else 0.0)
 
 
+class _Book(dict[tuple[str, str], _Account]):
+    """The accounts of one budget. One that still counts is never closed, however many there are."""
+
+    sweep_at = _SWEPT_FROM
+    """At how many accounts it is looked again which are idle: at twice as many as there were left the last time."""
+
+    def opened(self, key: tuple[str, str], budget: Budget, now: float) -> _Account:
+        """Return a new account."""
+        if len(self) >= self.sweep_at:
+            for old in [one for one, account in self.items() if _is_idle(account, now - budget.window)]:
+                del self[old]
+            self.sweep_at = max(_SWEPT_FROM, 2 * len(self))
+        account = self[key] = _Account(budget.calls)
+        return account
+
+
 @attrs.frozen
 class Refusal:
     """Why there is no slot, and after how many seconds there will be one."""
@@ -84,7 +100,7 @@ class Budgets:
     """Keeps the accounts of all budgets. A reservation takes a slot of each, or of none."""
 
     def __init__(self, budgets: tuple[Budget, ...], clock: Callable[[], float] = time.monotonic) -> None:
-        self._books: list[tuple[Budget, dict[tuple[str, str], _Account]]] = [(one, {}) for one in budgets]
+        self._books: list[tuple[Budget, _Book]] = [(one, _Book()) for one in budgets]
         self._clock = clock
         self.counts_running = any(one.concurrency is not None for one in budgets)
 
@@ -104,7 +120,7 @@ class Budgets:
             key = (principal, tool if budget.scope == "tool" else "")
             account = book.get(key)
             if account is None:
-                account = self._opened(book, key, budget, now)
+                account = book.opened(key, budget, now)
             refusal = _refusal(budget, account, now, cost, tool if budget.scope == "tool" else "tools")
             if refusal is not None:
                 return refusal
@@ -136,17 +152,6 @@ class Budgets:
             account = book.get((principal, tool if budget.scope == "tool" else ""))
             if account is not None:
                 _give_back(account, tool, cost, at)
-
-    def _opened(
-        self, book: dict[tuple[str, str], _Account], key: tuple[str, str], budget: Budget, now: float
-    ) -> _Account:
-        if len(book) >= _BOOKS:
-            for old in [one for one, account in book.items() if _is_idle(account, now - budget.window)]:
-                del book[old]
-            while len(book) >= _BOOKS:
-                del book[next(iter(book))]
-        account = book[key] = _Account(budget.calls)
-        return account
 
 
 def _give_back(account: _Account, tool: str, cost: float, at: float | None) -> None:

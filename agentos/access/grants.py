@@ -367,17 +367,16 @@ def session_id(session: Mapping[str, Any] | None, masker: Masker) -> str | None:
 
 
 def is_text(value: object) -> bool:
-    """Tell whether *value* is text that can be written down: no half of a surrogate pair."""
+    """Tell whether *value* is text that every store can hold: no half of a surrogate pair, no NUL."""
     try:
-        str.encode(value)  # type: ignore[arg-type]  # what is no str raises
+        return b"\0" not in str.encode(value)  # type: ignore[arg-type]  # what is no str raises
     except (TypeError, UnicodeEncodeError):
         return False
-    return True
 
 
 def writable(text: str, masker: Masker) -> str:
-    """Return a caller's own id, or its hash if a secret is in it: ids are compared and written down."""
-    if masker.mask(text) == text:
+    """Return a caller's own id, or its hash if a secret or a NUL is in it: ids are compared and written down."""
+    if masker.mask(text) == text and "\0" not in text:
         return text
     return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 

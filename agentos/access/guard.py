@@ -305,14 +305,15 @@ class Guard:
                 used_up = self._executor.funnel.failure("Refused", f"{grant} was used up", prepared.meta)
                 return None if was_taken else used_up
             if must_be_written:
-                self._audit.note("decision", kept, **facts, **attrs.asdict(decision))
-                await self._audit.commit()
+                await self._audit.record("decision", kept, **facts, **attrs.asdict(decision))
             return None
 
         async def end(result: ToolResult) -> None:
-            self._audit.note("call", kept, **facts, answer="run", step=decision.step, **outcome_of(result))
+            facts_of_end = {**facts, "answer": "run", "step": decision.step, **outcome_of(result)}
             if must_be_written:
-                await self._audit.commit()
+                await self._audit.record("call", kept, **facts_of_end)
+            else:
+                self._audit.note("call", kept, **facts_of_end)
 
         result = await self._runner.run(prepared, arguments, context, begin, end, progress)
         if was_taken:

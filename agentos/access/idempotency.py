@@ -27,6 +27,7 @@ _UNSEALED = (
     "what is kept for this idempotency key has no seal of this store: somebody changed it; whether the first call took "
     "effect is unknown. Use a new key for a new call"
 )
+_OTHER = "the idempotency key was used with other arguments; use a new key for a new call"
 _SEALED = (
     *("principal", "tool", "key", "arguments_hash", "state", "owner", "proposal", "result"),
     *("created_at", "finished_at"),
@@ -58,7 +59,8 @@ class Idempotency:
         self._here: dict[Key, asyncio.Event] = {}
         self._claims: dict[Key, dict[str, Any]] = {}
         """The rows of the calls that run here, as they were written."""
-        self._unsaved: dict[Key, ToolResult] = {}
+        self._unsaved: dict[Key, tuple[dict[str, Any], ToolResult | None]] = {}
+        """The rows of calls that ended here and could not be written then, with the results; None: it did not run."""
         self._swept = 0.0
 
     async def begin(
@@ -73,17 +75,17 @@ class Idempotency:
         fingerprint = self._fingerprint(arguments)
         pause = _POLL[0]
         while True:
+            if key in self._unsaved and (kept := await self._caught_up(key)) is not None:
+                return kept if self._unsaved[key][0]["arguments_hash"] == fingerprint else Conflict(_OTHER)
             row = await self._claimed(key, fingerprint, proposal)
             if row is None:
                 return None
             if not self._is_sealed(row):
                 return Conflict(_UNSEALED)
             if row["arguments_hash"] != fingerprint:
-                return Conflict("the idempotency key was used with other arguments; use a new key for a new call")
+                return Conflict(_OTHER)
             if row["state"] == "done":
                 return result_from_text(row["result"], replayed=True)
-            if key in self._unsaved:
-                return attrs.evolve(self._unsaved[key], meta={**self._unsaved[key].meta, "replayed": True})
             if not await self._store.is_alive(row["owner"]):
                 if not may_repeat and (proposal is None or row["proposal"] != proposal):
                     return Conflict("the first call with this key was cut off; whether it took effect is unknown")
@@ -105,30 +107,55 @@ class Idempotency:
 
     async def finish(self, key: Key, result: ToolResult) -> None:
         """Remember the result of the call that claimed *key*, and tell who waits for it."""
-        from agentos.store import schema
+        await self._end(key, result)
 
-        table, claim = schema.idempotency, self._claims.pop(key)
-        values = {"state": "done", "result": result_to_text(result), "finished_at": float(self._clock())}
+    async def give_up(self, key: Key) -> None:
+        """Forget a claim whose call did not run."""
+        await self._end(key, None)
+
+    async def _end(self, key: Key, result: ToolResult | None) -> None:
+        claim = self._claims.pop(key)
         try:
-            async with self._store.begin() as transaction:
-                await transaction.execute(table.update().where(*_is(key)).values(**self._resealed(claim, values)))
+            await self._write_end(key, claim, result)
         except StoreError:
-            self._unsaved[key] = result  # a repeat here still gets it
+            self._unsaved[key] = claim, result  # a repeat here still gets it, and it is written when that can be done
             raise
         finally:
             self._wake(key)
 
-    async def give_up(self, key: Key) -> None:
-        """Forget a claim whose call did not run."""
+    async def _write_end(self, key: Key, claim: Mapping[str, Any], result: ToolResult | None) -> None:
+        """Write how the call of *claim* ended; not over what another host, which took us for dead, made of it."""
         from agentos.store import schema
 
         table = schema.idempotency
-        self._claims.pop(key, None)
+        ours = (*_is(key), table.c.state == "running", table.c.owner == claim["owner"])
+        statement: Any = table.delete().where(*ours)
+        if result is not None:
+            values = {"state": "done", "result": result_to_text(result), "finished_at": float(self._clock())}
+            statement = table.update().where(*ours).values(**self._resealed(claim, values))
+        async with self._store.begin() as transaction:
+            await transaction.execute(statement)
+
+    async def catch_up(self) -> None:
+        """Write how calls ended that could not be written down then, if that can be done now."""
+        for key, (claim, result) in list(self._unsaved.items()):
+            try:
+                await self._write_end(key, claim, result)
+            except StoreError:
+                return
+            self._unsaved.pop(key, None)
+
+    async def _caught_up(self, key: Key) -> ToolResult | None:
+        """Write how the last call of *key* ended; return its result if that still can't be done."""
+        claim, result = self._unsaved[key]
         try:
-            async with self._store.begin() as transaction:
-                await transaction.execute(table.delete().where(*_is(key), table.c.state == "running"))
-        finally:
-            self._wake(key)
+            await self._write_end(key, claim, result)
+        except StoreError:
+            if result is None:
+                raise
+            return attrs.evolve(result, meta={**result.meta, "replayed": True})
+        self._unsaved.pop(key, None)
+        return None
 
     async def _claimed(self, key: Key, fingerprint: str, proposal: str | None) -> Mapping[str, Any] | None:
         """Claim *key*; a caller who is cancelled meanwhile leaves no claim behind."""

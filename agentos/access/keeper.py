@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from agentos.access.audit import Audit
@@ -12,11 +13,13 @@ from agentos.model.manifest import PackEntry
 from agentos.secrets.masking import MaskingLogger
 from agentos.stacks.decide import Offer
 from agentos.store import Store
-from agentos.store.rows import fetch_all
+from agentos.store.rows import fetch_all, fetch_one
 
 if TYPE_CHECKING:
     from agentos.access.lock import Difference, Lock
 
+_FRESH = 0.2
+"""For how many seconds what was read of other hosts' pins counts; what came in since is met when ours are written."""
 _SHOWN = 5
 """How many differences one message tells."""
 
@@ -44,18 +47,21 @@ class StoreKeeper:
         self._clock = clock
         self._disabled: dict[str, float] = {}
         self._turn = asyncio.Lock()
-        self._is_ready = not store.is_durable
+        self._is_ready = False
+        self._fresh_until = 0.0
         self.after_change: Callable[[], None] | None = None
         """What is done when packs came or went."""
 
     async def ready(self) -> None:
-        """Open the store and read what was decided in earlier runs."""
-        if self._is_ready:
+        """Open the store and read what was decided in earlier runs, and about definitions by other hosts since."""
+        if not self._store.is_durable or monotonic() < self._fresh_until:
             return
-        await self._store.open()
-        self._disabled = await self._read_disabled()
+        if not self._is_ready:
+            await self._store.open()
+            self._disabled = await self._read_disabled()
+            self._is_ready = True
         await self._pins.load()
-        self._is_ready = True
+        self._fresh_until = monotonic() + _FRESH
 
     async def _read_disabled(self) -> dict[str, float]:
         from agentos.store import schema
@@ -69,6 +75,7 @@ class StoreKeeper:
         await self.ready()
         if not self._store.is_durable:
             return frozenset()
+        await self._pins.refresh()
         async with self._turn:
             before, self._disabled = self._disabled, await self._read_disabled()
             return frozenset(before.keys() ^ self._disabled.keys())
@@ -114,22 +121,23 @@ class StoreKeeper:
         """Remember that a person enabled or disabled a pack."""
         await self.ready()
         async with self._turn:
-            if enabled == (key not in self._disabled):
-                return
             at = self._clock()
             if self._store.is_durable:
                 await self._write(key, enabled=enabled, at=at)
-            else:
+            elif enabled != (key not in self._disabled):
                 self._audit.note("pack", pack=key, enabled=enabled)
             if enabled:
-                del self._disabled[key]
+                self._disabled.pop(key, None)
             else:
-                self._disabled[key] = at
+                self._disabled.setdefault(key, at)
 
     async def _write(self, key: str, *, enabled: bool, at: float) -> None:
         from agentos.store import schema
 
         async with self._audit.begin() as transaction:
+            row = await fetch_one(transaction, schema.flags.select().where(schema.flags.c.pack == key))
+            if enabled == (row is None or row["enabled"]):
+                return  # it is so, by the store's own word: what another host wrote meanwhile counts
             await transaction.execute(schema.flags.delete().where(schema.flags.c.pack == key))
             await transaction.execute(schema.flags.insert(), {"pack": key, "enabled": enabled, "at": at})
             await self._audit.extend(transaction, "pack", pack=key, enabled=enabled)

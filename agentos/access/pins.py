@@ -17,7 +17,7 @@ from agentos.model.principal import Principal
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.decide import Offer
 from agentos.store import Store
-from agentos.store.rows import fetch_all
+from agentos.store.rows import fetch_all, fetch_one
 from agentos.tools.definition import body_of, changed_parts
 from agentos.tools.tool import Tool
 
@@ -118,6 +118,10 @@ class Pins:
         self._held: dict[str, _Sight] = {}
         self._of_owner: dict[str, list[str]] = {}
         self._fresh: list[str] = []
+        self._seen: tuple[Any, ...] = ()
+        """How many pins there were when they were last read, and the sum of their times: another if any changed."""
+        self._superseded: dict[str, str] = {}
+        """The kinds of what another host accepted otherwise than was known here, by their ids."""
         self._manager: ExtensionManager | None = None
 
     def attach(self, manager: ExtensionManager) -> None:
@@ -276,18 +280,47 @@ class Pins:
     # -- what lasts --------------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Read what was accepted in earlier runs, or by other hosts."""
+        """Read what was accepted in earlier runs, and by other hosts meanwhile."""
+        from sqlalchemy import func, select
+
         from agentos.store import schema
 
+        pins = schema.pins
+        state = select(func.count(), func.sum(pins.c.accepted_at)).select_from(pins)
         async with self._store.read() as connection:
-            rows = await fetch_all(connection, schema.pins.select())
+            seen = tuple((await connection.execute(state)).one())
+            if seen == self._seen:
+                return
+            rows = await fetch_all(connection, pins.select())
+        self._seen = seen
         for row in rows:
-            if row["tool"] in self._known:
-                continue
-            data = self._genuine(row)
-            sight = _Sight(str(row["kind"]), data=data, hash=None if data is None else row["definition"])
-            sight.is_forged = data is None
-            self._know(row["tool"], sight)
+            self._take_in(row)
+
+    def _take_in(self, row: Mapping[str, Any]) -> None:
+        """Know what a stored pin says, unless more is known here: a first sight that is yet to be written."""
+        id, data = row["tool"], self._genuine(row)
+        known = self._known.get(id)
+        if known is not None:
+            is_fresh = known.hash is not None and not known.is_written
+            if data is None or is_fresh or known.hash == row["definition"]:
+                return
+            self._held.pop(id, None)
+            self._superseded[id] = row["kind"]
+        sight = _Sight(str(row["kind"]), data=data, hash=None if data is None else row["definition"])
+        sight.is_forged = data is None
+        self._know(id, sight)
+
+    async def refresh(self) -> None:
+        """Read what other hosts accepted meanwhile, and decide again on what that is about."""
+        if self._store.is_durable:
+            await self.load()
+            await self._reconsider()
+
+    async def _reconsider(self) -> None:
+        superseded, self._superseded = self._superseded, {}
+        for id, kind in superseded.items():
+            if self._manager is not None:
+                await self._manager.reconsider(kind, id.partition(":")[2])
 
     def _genuine(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return a stored definition if agentos wrote it."""
@@ -306,10 +339,11 @@ class Pins:
                 sight = self._known[id]
                 if sight.data is not None and not sight.is_written:
                     sight.renamed_from = self._renamed(id, sight.data)
-                    await self._write(id, sight, by=None)
+                    await self._write(id, sight, by=None, is_first_sight=id not in self._locked)
         except StoreError as error:
             self._fresh = [*fresh, *self._fresh]
             self._logger.warning("accepted definitions could not be written down: %s", error)
+        await self._reconsider()
 
     def _worth_writing(self, fresh: list[str]) -> list[str]:
         """Return what must be looked at closely. Without a store that is only what may be a renamed tool."""
@@ -327,7 +361,7 @@ class Pins:
             self._logger.warning("%s has the definition that %s was accepted with: it looks renamed", id, former)
         return former
 
-    async def _write(self, id: str, sight: _Sight, *, by: str | None) -> None:
+    async def _write(self, id: str, sight: _Sight, *, by: str | None, is_first_sight: bool = False) -> None:
         from agentos.store import schema
 
         facts = {"tool": id, "definition": sight.hash, "by": by, "renamed_from": sight.renamed_from}
@@ -346,6 +380,12 @@ class Pins:
         }
         await self._store.open()
         async with self._audit.begin() as transaction:
+            if is_first_sight:
+                found = await fetch_one(transaction, schema.pins.select().where(schema.pins.c.tool == id))
+                if found is not None and self._genuine(found) and found["definition"] != sight.hash:
+                    self._know(id, _Sight(sight.kind))  # another host saw it first, and otherwise
+                    self._take_in(found)
+                    return
             await transaction.execute(schema.pins.delete().where(schema.pins.c.tool == id))
             await transaction.execute(schema.pins.insert(), {**row, "seal": self._store.seal(_sealed_text(row))})
             await self._audit.extend(transaction, "pin", **facts)

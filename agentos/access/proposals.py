@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ProposalState = Literal["proposed", "applying", "applied", "failed", "unknown", "expired", "rejected"]
 PENDING_LIMIT = 1_000
 """How many proposals of one principal wait at once."""
+_MEMORY = 10_000
+"""How many proposals a host without a store remembers after they were decided on."""
 _SKEW = 60.0
 """By how many seconds the clocks of hosts that share a store may differ."""
 
@@ -86,8 +88,10 @@ class Proposals:
         self._store = store
         self._audit = audit
         self._clock = clock
-        self._unwritten: dict[str, Mapping[str, Any]] = {}
-        """Arguments that hold a secret: they are never written, so they last as long as this process."""
+        self._made = 0
+        """How many proposals were made since the oldest were last forgotten."""
+        self._unwritten: dict[str, tuple[float, Mapping[str, Any]]] = {}
+        """Arguments that hold a secret, and until when: never written, so they last no longer than this process."""
         self._unsaved: dict[str, tuple[Proposal, ToolResult]] = {}
         """What was applied here, and could not be written down yet."""
 
@@ -116,6 +120,8 @@ class Proposals:
                 values = {"note": f"edited: replaced by {draft.id}", **self._decided(by)}
                 if not await self._move(transaction, replaces, "proposed", "rejected", unexpired=True, **values):
                     raise ProposalError(f"proposal {replaces} does not wait any more and can't be edited")
+            if not self._store.is_durable:
+                await self._forget_oldest(transaction)
             await transaction.execute(schema.proposals.insert(), row)
             await self._audit.extend(
                 transaction,
@@ -129,9 +135,27 @@ class Proposals:
                 parent=replaces,
                 **({} if replaces is None else {"by": by}),
             )
+        self._unwritten.pop(replaces or "", None)
         if secret:
-            self._unwritten[draft.id] = copy.deepcopy(dict(draft.arguments or {}))
+            kept = copy.deepcopy(dict(draft.arguments or {}))
+            self._unwritten[draft.id] = draft.expires_at.timestamp(), kept
         return attrs.evolve(draft, token=token, arguments=copy.deepcopy(draft.arguments))
+
+    async def _forget_oldest(self, transaction: "AsyncConnection") -> None:
+        """Keep what lies in memory within bounds."""
+        from sqlalchemy import select
+
+        from agentos.store import schema
+
+        self._made += 1
+        if self._made < _MEMORY // 10:
+            return
+        self._made = 0
+        columns = schema.proposals.c
+        is_over = (columns.state == "proposed") & (columns.expires_at <= self._clock())
+        decided = columns.state.not_in(("proposed", "applying")) | is_over
+        newest = select(columns.id).where(decided).order_by(columns.created_at.desc()).limit(_MEMORY)
+        await transaction.execute(schema.proposals.delete().where(decided, columns.id.not_in(newest)))
 
     async def _check_room(self, transaction: "AsyncConnection", principal: str) -> None:
         from sqlalchemy import func, select
@@ -218,7 +242,7 @@ class Proposals:
             proposal=Proposal(
                 id=row["id"],
                 tool=row["tool"],
-                arguments=copy.deepcopy(self._unwritten.get(row["id"])) if arguments is None else json.loads(arguments),
+                arguments=self._kept(row["id"]) if arguments is None else json.loads(arguments),
                 preview=json.loads(row["preview"]),
                 principal=_principal(json.loads(row["principal_data"])),
                 effect=row["effect"],
@@ -244,6 +268,10 @@ class Proposals:
             attempts=row["attempts"],
             result=result,
         )
+
+    def _kept(self, id: str) -> Mapping[str, Any] | None:
+        """Return arguments that are not written; None if they are not known here, or not any more."""
+        return copy.deepcopy(self._unwritten[id][1]) if id in self._unwritten else None
 
     def _vouched(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         """Return *row* and whether its seal vouches for it; without what became of it, if not."""
@@ -309,7 +337,10 @@ class Proposals:
             raise
 
     async def catch_up(self) -> None:
-        """Write down what was applied and could not be written then, if that can be done now."""
+        """Write down what was applied and could not be written then, if that can be done now; forget what is over."""
+        now = self._clock()
+        for id in [id for id, (until, _) in self._unwritten.items() if until <= now]:
+            del self._unwritten[id]
         for id, (proposal, result) in list(self._unsaved.items()):
             try:
                 await self._finish(proposal, result, is_late=True)
@@ -320,7 +351,11 @@ class Proposals:
     async def _finish(self, proposal: Proposal, result: ToolResult, *, is_late: bool = False) -> None:
         state = _ended(result)
         async with self._audit.begin() as transaction:
-            moved = await self._move(transaction, proposal.id, "applying", state, result=result_to_text(result))
+            # A host that took us for dead may have called it unknown meanwhile; it is known now.
+            values: dict[str, Any] = {"owner": self._store.instance, "result": result_to_text(result), "note": None}
+            moved = await self._move(transaction, proposal.id, "applying", state, **values) or await self._move(
+                transaction, proposal.id, "unknown", state, **values
+            )
             if is_late and not moved:
                 return  # somebody else was faster
             await self._audit.extend(
@@ -401,8 +436,8 @@ class Proposals:
             return False
         if not self._vouched(row)[1]:
             return False  # changed outside of agentos: it must not get a seal of ours
-        if after == "unknown" and row["owner"] != values["owner"]:
-            return False
+        if before != "proposed" and after != "applying" and row["owner"] != values["owner"]:
+            return False  # another host has it now
         values["state"] = after
         values["seal"] = self._store.seal(sealed_text({**row, **values}))
         statement = table.update().where(table.c.id == id, table.c.state == before, table.c.seal == row["seal"])

@@ -126,9 +126,15 @@ class Runner:
         end: End,
         progress: Progress,
     ) -> ToolResult:
+        """Run a call, once for its key.
+
+        It counts as a use of its tool until its end is on record: who unloads the tool, or shuts the host down, waits
+        for that too.
+        """
         key = self.key_of(prepared, context)
         if key is None:
-            return await self._run_recorded(prepared, arguments, context, begin, end, progress)
+            with prepared.users.use():
+                return await self._run_recorded(prepared, arguments, context, begin, end, progress)
         may_repeat = prepared.tool.idempotent or prepared.tool.effect == "read"
         try:
             earlier = await self.idempotency.begin(key, arguments, may_repeat=may_repeat, proposal=context.approved)
@@ -141,11 +147,12 @@ class Runner:
             self.audit.note("call", snapshot(arguments), **facts_of(prepared, context), replayed=True)
             return earlier
         result: ToolResult | None = None
-        try:
-            result = await self._run_recorded(prepared, arguments, context, begin, end, progress)
-        finally:
-            ended = self._cancelled(prepared) if result is None else result
-            await to_the_end(self._settle_key(key, ended if progress.ran else None))
+        with prepared.users.use():
+            try:
+                result = await self._run_recorded(prepared, arguments, context, begin, end, progress)
+            finally:
+                ended = self._cancelled(prepared) if result is None else result
+                await to_the_end(self._settle_key(key, ended if progress.ran else None))
         return result
 
     async def _settle_key(self, key: Key, ended: ToolResult | None) -> None:

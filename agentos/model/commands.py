@@ -256,7 +256,7 @@ class CommandPattern:
     """A simple command whose words are globs: `git add *`.
 
     It is split as a command line is; a quoted `*` stands for itself. A final bare `*` stands for one or more further
-    words, no other word matches more than one. `CommandPattern.parse` makes one.
+    words, or for none where matching widely; no other word matches more than one. `CommandPattern.parse` makes one.
     """
 
     text: str
@@ -327,7 +327,7 @@ class CommandPattern:
                 return True
             reached = (place for place in places if place < len(words) and _may_be(glob, words[place], index))
             places = {place + 1 for place in reached}
-        return any(place < len(words) if self._goes_on else place == len(words) for place in places)
+        return any(self._goes_on or place == len(words) for place in places)
 
 
 def _behind_options(words: Words, places: set[int]) -> set[int]:

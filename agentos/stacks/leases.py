@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, Token
 
 from agentos.stacks.entry import Entry
@@ -33,6 +33,15 @@ class Users:
             if self.count <= floor and not waiter.done():
                 waiter.set_result(None)
 
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Count a use for the length of the block."""
+        token = self.enter()
+        try:
+            yield
+        finally:
+            self.leave(token)
+
     async def drained(self) -> None:
         """Wait until nobody uses the entry, except the caller: a call may unload its own pack."""
         own = _mine.get().count(self)
@@ -50,11 +59,5 @@ class Users:
 def lease(entry: Entry) -> Iterator[None]:
     """Count a use of *entry* for the length of the block."""
     users: Users | None = getattr(entry._seat, "users", None)  # noqa: SLF001 - the seat is this package's own
-    if users is None:
+    with nullcontext() if users is None else users.use():
         yield
-        return
-    token = users.enter()
-    try:
-        yield
-    finally:
-        users.leave(token)

@@ -24,6 +24,9 @@ _INSTANCE = re.compile(r"[0-9a-f]{32}")
 _GOODBYE = 2.0
 """For how many seconds a server may take to close a session."""
 
+_AGAIN = (0.05, 5.0)
+"""After how many seconds a lock that was lost is taken again: at first, and at the most."""
+
 _HELD: "weakref.WeakSet[_Lock | ServerPresence]" = weakref.WeakSet()
 """What would outlive this process in one that it forked."""
 
@@ -192,6 +195,8 @@ class ServerPresence:
         self._session: Any = None
         self._is_held = False
         self._turn = asyncio.Lock()
+        self._is_released = False
+        self._regaining: asyncio.Task[None] | None = None
 
     async def renew(self) -> None:
         """Take our lock, in a new session if the last one was lost."""
@@ -205,10 +210,27 @@ class ServerPresence:
             if self._session is None or self._session.is_closed():
                 self._is_held = False
                 self._session = await self._connect()
+                self._session.add_termination_listener(self._lost)
                 _HELD.add(self)
             if not self._is_held:
                 # Not waited for: a lost session that the server has not given up yet still holds it for us.
                 self._is_held = await self._session.fetchval("SELECT pg_try_advisory_lock($1)", self._number)
+
+    def _lost(self, session: Any) -> None:
+        """Take the lock again at once, in a new session: until then others take this host for dead."""
+        if session is self._session and not self._is_released:
+            self._regaining = self._regaining or asyncio.ensure_future(self._regain())
+
+    async def _regain(self) -> None:
+        pause = _AGAIN[0]
+        while not self._is_released:
+            with contextlib.suppress(Exception):  # the server is away: whoever needs it now is told so by itself
+                await self._hold()
+            if self._is_held and not self._session.is_closed():
+                break
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _AGAIN[1])
+        self._regaining = None
 
     async def is_alive(self, instance: str) -> bool:
         """Try the lock of that host, shared and for one statement: nobody else who looks is in the way."""
@@ -228,6 +250,10 @@ class ServerPresence:
 
     async def release(self) -> None:
         """End the session, and with it the lock."""
+        self._is_released = True
+        if self._regaining is not None:
+            self._regaining.cancel()
+            await asyncio.wait([self._regaining])
         if self._session is None:
             return
         try:

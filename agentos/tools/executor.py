@@ -253,11 +253,13 @@ class ToolExecutor:
             result = self.funnel.failure("Cancelled", "the caller was cancelled", prepared.meta)
             raise
         finally:
-            users.leave(lease)
             if call_id is not None:
                 self._forget_running(call_id, running)
-            if told and result is not None:
-                await to_the_end(self._tell_of_end(context, result, time.perf_counter() - began))
+            try:
+                if told and result is not None:
+                    await to_the_end(self._tell_of_end(context, result, time.perf_counter() - began))
+            finally:
+                users.leave(lease)
         return result
 
     async def preview(self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext) -> ToolResult | None:
@@ -267,11 +269,8 @@ class ToolExecutor:
             return None
         dry = attrs.evolve(tool, execute=tool.dry_run, function=None, output_schema=None, placement=None)
         rehearsal = Prepared(prepared.entry, dry, self._default_timeout)
-        lease = rehearsal.users.enter()
-        try:
+        with rehearsal.users.use():
             return await self._outcome(rehearsal, copy.deepcopy(arguments), context, Running(context, self._watch))
-        finally:
-            rehearsal.users.leave(lease)
 
     async def _tell_of_end(self, context: ToolContext, result: ToolResult, seconds: float) -> None:
         error = result.error.type if result.error else None

@@ -1744,7 +1744,7 @@ async def test_a_handler_may_not_answer_in_the_name_of_somebody_else(log):
     async with hosted(None, pack("p", acting(log)), pack("h", handler)) as host:
         result = await call(host, principal=ANN)
 
-    assert kind(result) == "ProposalInvalid"
+    assert kind(result) == "ApprovalRequired"
     assert log == []
 
 

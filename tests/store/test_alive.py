@@ -270,9 +270,9 @@ async def test_a_lock_whose_session_was_lost_is_taken_again_on_the_next_use(post
     store, other = Store(postgres_url), Store(postgres_url)
     await store.open()
     await other.open()
+    session = store._session.presence._session
     await end_sessions(other, await sessions_that_hold(other, store.instance))
-    lost = await other.is_alive(store.instance)
-    while not store._session.presence._session.is_closed():  # the end of the connection is read from its socket
+    while not session.is_closed():  # the end of the connection is read from its socket
         await asyncio.sleep(0)
     async with store.read():
         pass
@@ -280,7 +280,43 @@ async def test_a_lock_whose_session_was_lost_is_taken_again_on_the_next_use(post
     await other.close()
     await store.close()
 
-    assert (lost, found) == (False, True)
+    assert found
+
+
+async def test_a_lock_whose_session_was_lost_is_taken_again_by_itself(postgres_url):
+    store, other = Store(postgres_url), Store(postgres_url)
+    await store.open()
+    await end_sessions(other, await sessions_that_hold(other, store.instance))
+    while not await other.is_alive(store.instance):
+        await asyncio.sleep(0)
+    await other.close()
+    await store.close()
+
+    assert regaining() == []
+
+
+async def test_a_host_that_ends_stops_taking_its_lock_again(postgres_url, monkeypatch):
+    store, other = Store(postgres_url), Store(postgres_url)
+    await store.open()
+    presence = store._session.presence
+    monkeypatch.setattr(presence, "_connect", unreachable)
+    session = presence._session
+    await end_sessions(other, await sessions_that_hold(other, store.instance))
+    while not session.is_closed():
+        await asyncio.sleep(0)
+    await other.close()
+    await presence.release()
+
+    assert regaining() == []
+
+
+async def unreachable():
+    raise OSError("nobody answers")
+
+
+def regaining():
+    """Return the tasks that take a lock again."""
+    return [task for task in asyncio.all_tasks() if "_regain" in repr(task.get_coro())]
 
 
 async def test_a_lock_that_a_lost_session_still_holds_is_tried_again_on_the_next_use(postgres_url):
@@ -302,8 +338,9 @@ async def test_a_lock_that_a_lost_session_still_holds_is_tried_again_on_the_next
 async def test_many_that_find_the_lock_lost_take_it_once(postgres_url):
     store, other = Store(postgres_url), Store(postgres_url)
     await store.open()
+    session = store._session.presence._session
     await end_sessions(other, await sessions_that_hold(other, store.instance))
-    while not store._session.presence._session.is_closed():
+    while not session.is_closed():
         await asyncio.sleep(0)
     await asyncio.gather(*(store.open() for _ in range(10)))
     holding = await sessions_that_hold(other, store.instance)
