@@ -5,12 +5,15 @@ environment are not used.
 """
 
 import contextlib
+import functools
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
+import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import INTERNAL_ERROR
 
 from agentos.mcp._limits import Limits
 from agentos.mcp._lists import readable
@@ -19,10 +22,45 @@ _CONNECT = 15.0
 _SESSION = "mcp-session-id"
 _GONE = 404
 _FAILED = 400
+_NO_ANSWER = 502
+_PORTS = {"http": 80, "https": 443}
 _HEAD = 400
 _METHOD = re.compile(rb'"method"\s*:\s*"([^"]*)"')
-BROKEN_OFF = ("SSE stream failed", "SSE stream ended")
-"""How the SDK begins the answer that it gives in a server's place when the stream of that answer broke off."""
+_EVENTS = "text/event-stream"
+_BROKEN = (
+    httpx2.ReadError,
+    httpx2.WriteError,
+    httpx2.CloseError,
+    httpx2.RemoteProtocolError,
+    httpx2.ReadTimeout,
+    httpx2.WriteTimeout,
+)
+"""What goes wrong with one exchange; that nobody can be reached at all is another matter."""
+
+
+class _Watched(httpx2.AsyncByteStream):
+    """A body that breaks off with an error that the SDK takes for that of one answer.
+
+    *look* is awaited before. A stream of events breaks off also where it ends: whoever has its answer does not read on.
+    """
+
+    def __init__(self, body: Any, look: Callable[[], Awaitable[None]], *, is_events: bool) -> None:
+        self._body = body
+        self._look = look
+        self._is_events = is_events
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._body:
+                yield chunk
+        except _BROKEN as error:
+            await self._look()
+            raise httpx2.StreamError(_told(error)) from None
+        if self._is_events:
+            await self._look()
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -83,6 +121,16 @@ def _readable_event(line: bytes) -> bytes:
     return line if field != b"data" else field + colon + readable(value)
 
 
+def _told(error: Exception) -> str:
+    return f"the connection broke off: {type(error).__name__}"
+
+
+def _failure(why: str) -> httpx2.Response:
+    """Return an answer in the server's place, for one request alone: an error here would end them all."""
+    error = {"code": INTERNAL_ERROR, "message": f"there is no answer that can be used: {why}"}
+    return httpx2.Response(_NO_ANSWER, json={"jsonrpc": "2.0", "id": None, "error": error})
+
+
 async def _asks_for_list(request: httpx2.Request) -> bool:
     found = _METHOD.search((await request.aread())[:_HEAD]) if request.method == "POST" else None
     return found is not None and found[1] == b"tools/list"
@@ -101,23 +149,38 @@ class Guarded(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
         is_for_list = await _asks_for_list(request)
-        response = await self._inner.handle_async_request(request)
+        try:
+            response = await self._inner.handle_async_request(request)
+        except _BROKEN as error:
+            await self._look(request.url)
+            return _failure(_told(error))
         self.status = response.status_code if response.status_code >= _FAILED else None
         if response.status_code == _GONE and _SESSION in request.headers:
             self._on_lost("the server forgot the session")
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
-            raise httpx2.DecodingError("the answer is compressed, which was not asked for", request=request)
-        self._guard_body(response, is_for_list=is_for_list)
+            return _failure("the answer is compressed, which was not asked for")
+        self._guard_body(request, response, is_for_list=is_for_list)
         return response
 
-    def _guard_body(self, response: httpx2.Response, *, is_for_list: bool) -> None:
-        limit, body = self._limits.message, response.stream
-        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+    def _guard_body(self, request: httpx2.Request, response: httpx2.Response, *, is_for_list: bool) -> None:
+        limit = self._limits.message
+        is_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
+        body = _Watched(response.stream, functools.partial(self._look, request.url), is_events=is_events)
+        if is_events:
+            response.stream = _ReadableEvents(body, limit) if is_for_list else body
+        else:
             bounded = _Bounded(body, limit)
             response.stream = _Readable(bounded) if is_for_list else bounded
-        elif is_for_list:
-            response.stream = _ReadableEvents(body, limit)
+
+    async def _look(self, url: httpx2.URL) -> None:
+        """Find out after a broken exchange whether the server is still there: other calls go on if it is."""
+        try:
+            with anyio.fail_after(_CONNECT):
+                found = await anyio.connect_tcp(url.host, url.port or _PORTS[url.scheme])
+                await found.aclose()
+        except (OSError, TimeoutError):
+            self._on_lost("the connection broke off, and nobody takes another one")
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -66,6 +66,7 @@ class Documents:
 
     def __init__(self, host: Host, offer: Offer) -> None:
         self._host = host
+        self._masker = host.extensions.masker
         self._offer = offer
 
     # -- prompts -----------------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ class Documents:
             text = "\n\n".join(found[name])
         else:
             return None
-        masked = encodable(clipped(self._host.extensions.masker.mask(text), PROMPT_LIMIT))
+        masked = encodable(clipped(self._masker.mask(text), PROMPT_LIMIT))
         message = {"role": "user", "content": {"type": "text", "text": masked}}
         return {"messages": [message], "resultType": "complete"}
 
@@ -110,7 +111,7 @@ class Documents:
                 "uri": pack.uri,
                 "name": encodable(pack.name),
                 "title": encodable(pack.name),
-                "description": encodable(_plain(pack.description)) or f"{len(pack.tools)} tools",
+                "description": encodable(_plain(self._masker.mask(pack.description))) or f"{len(pack.tools)} tools",
                 "mimeType": _MARKDOWN,
             }
             for pack in self._packs(who).values()
@@ -121,7 +122,7 @@ class Documents:
         text = self._text_at(uri, who)
         if text is None:
             return None
-        masked = encodable(clipped(self._host.extensions.masker.mask(text), DOCUMENT_LIMIT))
+        masked = encodable(clipped(self._masker.mask(text), DOCUMENT_LIMIT))
         return {"contents": [{"uri": uri, "mimeType": _MARKDOWN, "text": masked}], "resultType": "complete"}
 
     def _text_at(self, uri: str, who: Principal) -> str | None:
@@ -144,7 +145,7 @@ class Documents:
 
     def _about_pack(self, pack: Pack) -> str:
         head = [f"# {visible(pack.name)}", "", f"Version: {visible(pack.version or 'none')}", ""]
-        parts = ["\n".join([*head, *_quoted(pack.description)])]
+        parts = ["\n".join([*head, *_quoted(self._masker.mask(pack.description))])]
         size = len(parts[0])
         for info in pack.tools:
             part = "\n".join(self._about_tool(info, "##"))
@@ -158,11 +159,16 @@ class Documents:
     def _about_tool(self, info: ToolInfo, heading: str) -> list[str]:
         wire = self._offer.standing().names.wire(info.name)
         lines = [f"{heading} {visible(wire)}", "", f"Effect: {info.effect}. Pack: {visible(_owner(info))}.", ""]
-        lines += _quoted(info.description)
-        lines += ["Takes:", "", *_fenced(info.input_schema)]
+        lines += _quoted(self._masker.mask(info.description))
+        lines += ["Takes:", "", *self._fenced(info.input_schema)]
         if info.output_schema is not None:
-            lines += ["Returns:", "", *_fenced(info.output_schema)]
+            lines += ["Returns:", "", *self._fenced(info.output_schema)]
         return lines
+
+    def _fenced(self, schema: Mapping[str, Any]) -> list[str]:
+        # No line of indented JSON begins with a fence, so nothing in it can end the block.
+        shown = as_json(self._masker.mask_data(to_plain_json(schema)), indent=2)
+        return ["```json", clipped(shown, _SCHEMA_LIMIT), "```", ""]
 
 
 def _prompt(name: str, title: str, description: str) -> Item:
@@ -196,8 +202,3 @@ def _quoted(text: str) -> list[str]:
     """Return foreign text as a quotation: no line of it can pass for one of ours."""
     shown = clipped(visible(text.strip()), _TEXT_LIMIT)
     return [*(f"> {line}" for line in shown.split("\n")), ""] if shown else []
-
-
-def _fenced(schema: Mapping[str, Any]) -> list[str]:
-    # No line of indented JSON begins with a fence, so nothing in it can end the block.
-    return ["```json", clipped(as_json(to_plain_json(schema), indent=2), _SCHEMA_LIMIT), "```", ""]

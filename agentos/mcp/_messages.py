@@ -27,6 +27,10 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
+_ENDLESS = 128
+"""How many times as long as the longest that is kept a line may be before it is taken to have no end."""
+
+
 class Lines:
     """Cuts a stream of bytes into lines. One that is too long is thrown away while it arrives."""
 
@@ -36,6 +40,11 @@ class Lines:
         self._kept = bytearray()
         self._size = 0
         self._head = b""
+
+    @property
+    def is_endless(self) -> bool:
+        """Tell whether the line that arrives now seems to have no end."""
+        return self._size > self._limit * _ENDLESS
 
     def feed(self, data: bytes) -> list[tuple[bytes, bool]]:
         """Return the lines that *data* completes, each with whether it is whole."""

@@ -41,7 +41,7 @@ def is_modern(ctx: Context) -> bool:
 def client_of(ctx: Context, who: Principal) -> tuple[str, frozenset[str], str]:
     """Return what is known of a client without a session: for whom it asks, and what it calls itself."""
     params = ctx.session.client_params
-    return (who.id, who.held, params.client_info.name[:200] if params is not None else "")
+    return (who.key, who.held, params.client_info.name[:200] if params is not None else "")
 
 
 def state_of(ctx: Context) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The server's own tools: finding tools where there are many, and deciding on calls that wait."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -14,6 +15,7 @@ from agentos.mcp._host import Host
 from agentos.mcp._offer import Offer, is_modern
 from agentos.model._checks import did_you_mean
 from agentos.model.principal import Principal
+from agentos.secrets.masking import Masker
 from agentos.tools.calls import ToolResult
 from agentos.tools.search import QUERY_LIMIT, RESULT_LIMIT
 from agentos.tools.tool import Effect
@@ -25,6 +27,8 @@ Handler = Callable[[Context, Principal, Mapping[str, Any]], Awaitable[ToolResult
 NAMES_LIMIT = 100
 """How many tools one call may load, and how many proposals one call lists."""
 _FOUND_TEXT = 500
+_HINTS = 3
+_NAMES_SEARCHED = 2_000
 
 SEARCHING = ("search_tools", "load_tools")
 DECIDING = ("proposals_list", "proposals_show", "proposals_apply", "proposals_reject")
@@ -65,9 +69,10 @@ class OwnTool:
 class Searching:
     """`search_tools` and `load_tools`: what a client sees in place of more tools than it wants to be shown."""
 
-    def __init__(self, offer: Offer, changes: Changes) -> None:
+    def __init__(self, offer: Offer, changes: Changes, masker: Masker) -> None:
         self._offer = offer
         self._changes = changes
+        self._masker = masker
 
     def tools(self) -> list[OwnTool]:
         """Return both."""
@@ -112,7 +117,7 @@ class Searching:
         found = [
             {
                 "name": names.wire(hit.info.name),
-                "description": clipped(hit.info.description, _FOUND_TEXT),
+                "description": clipped(self._masker.mask(hit.info.description), _FOUND_TEXT),
                 "effect": hit.info.effect,
                 "parameters": list(hit.info.input_schema.get("properties", {}))[:NAMES_LIMIT],
             }
@@ -126,11 +131,7 @@ class Searching:
         visible = self._offer.visible(who)
         wanted = {name: self._offer.own_name(name) for name in dict.fromkeys(arguments["names"])}
         known = [name for name in wanted.values() if name in visible]
-        unknown = [
-            f"there is no tool called {name[:100]!r}{did_you_mean(name[:100], visible)}"
-            for name, own in wanted.items()
-            if own not in visible
-        ]
+        unknown = list(_told_of_unknown([name for name, own in wanted.items() if own not in visible], visible))
         if self._offer.load(ctx, who, known):
             await self._changes.tell_client(ctx, who)
         items = self._offer.items([visible[name] for name in known], modern=is_modern(ctx))
@@ -138,6 +139,14 @@ class Searching:
         if unknown and not known:
             return ToolResult.fail("UnknownTool", "; ".join(unknown))
         return ToolResult.ok({"loaded": shown, "unknown": unknown})
+
+
+def _told_of_unknown(names: Sequence[str], known: Iterable[str]) -> Iterator[str]:
+    """Say of each name that it is none; of the first few also what was probably meant, which takes long to find."""
+    searched = list(itertools.islice(known, _NAMES_SEARCHED))
+    for number, name in enumerate(names):
+        hint = did_you_mean(name[:100], searched) if number < _HINTS else ""
+        yield f"there is no tool called {name[:100]!r}{hint}"
 
 
 class Deciding:

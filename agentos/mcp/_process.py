@@ -12,7 +12,6 @@ import signal
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import anyio
@@ -40,14 +39,14 @@ _REAP = 5.0
 class Child(asyncio.SubprocessProtocol):
     """A process, its three pipes, and when they end."""
 
-    def __init__(self, limits: Limits, words: Words, logger: PackLogger, on_end: Callable[[], None]) -> None:
+    def __init__(self, limits: Limits, words: Words, logger: PackLogger, on_end: Callable[..., None]) -> None:
         self._limits = limits
         self._words = words
         self._logger = logger
         self._on_end = on_end
         self._transport: asyncio.SubprocessTransport
         self._lines = Lines(limits.message)
-        self._errors = Lines(_ERROR_LINE, ends=_ERROR_LINE // 2)
+        self._errors = Lines(_ERROR_LINE, ends=_ERROR_LINE)
         self._noise = 0
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._backlog = 0
@@ -76,7 +75,9 @@ class Child(asyncio.SubprocessProtocol):
                     self._waiting.append(line)
                     self._backlog += len(line[0])
             self._arrived.set()
-            if self._backlog > _WAITING_BYTES and not self._is_paused:
+            if self._lines.is_endless:
+                self._gone("it sends a message without end")
+            elif self._backlog > _WAITING_BYTES and not self._is_paused:
                 self._pause(is_paused=True)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - the loop's signature
@@ -97,10 +98,10 @@ class Child(asyncio.SubprocessProtocol):
         """Go on."""
         self._writable.set()
 
-    def _gone(self) -> None:
+    def _gone(self, *reason: str) -> None:
         if not self._is_over:
             self.end()
-            self._on_end()
+            self._on_end(*reason)
 
     def end(self) -> None:
         """Note that nothing more is to be read or written; what had arrived is still handed out."""
@@ -117,8 +118,9 @@ class Child(asyncio.SubprocessProtocol):
             (pipe.pause_reading if is_paused else pipe.resume_reading)()
 
     def _note_errors(self, data: bytes) -> None:
-        for line, _ in self._errors.feed(data):
-            text = self._words.clip(line.decode("utf-8", "replace"), SHOWN)
+        for line, is_whole in self._errors.feed(data):
+            clip = self._words.clip if is_whole else self._words.clip_beginning
+            text = clip(line[:_ERROR_LINE].decode("utf-8", "replace"), SHOWN)
             if not text.strip():
                 continue
             self.tail.append(text)
@@ -197,9 +199,13 @@ class CannotStartError(Exception):
     """A process that could not be started; the message says why."""
 
 
+def _is_looked_for(command: str) -> bool:
+    return os.sep not in command
+
+
 def environment(command: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return the whole environment of a process: what is given, and PATH if the command has to be looked for."""
-    if Path(command).is_absolute() or "PATH" in given:
+    if not _is_looked_for(command) or "PATH" in given:
         return dict(given)
     return {"PATH": os.environ.get("PATH", os.defpath), **given}
 
@@ -214,13 +220,13 @@ async def started(
     limits: Limits,
     words: Words,
     logger: PackLogger,
-    on_end: Callable[[], None],
+    on_end: Callable[..., None],
 ) -> AsyncIterator[Child]:
     """Start a process in a group of its own, and end it with everything it started."""
     if sys.platform == "win32":  # pragma: no cover - it has no process groups that could be ended whole
         raise CannotStartError("servers are started on POSIX systems only; use one with a url")
     whole = environment(command, env)
-    program = command if os.sep in command else shutil.which(command, path=whole.get("PATH"))
+    program = shutil.which(command, path=whole.get("PATH")) if _is_looked_for(command) else command
     if program is None:
         raise CannotStartError(f"the command {command!r} is not on PATH")
     child = Child(limits, words, logger, on_end)

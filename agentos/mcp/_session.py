@@ -16,13 +16,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agentos._calls import FOREIGN, let_cancellation_pass
 from agentos._version import __version__
-from agentos.mcp._address import BROKEN_OFF, Guarded, reached
+from agentos.mcp._address import Guarded, reached
 from agentos.mcp._backoff import Backoff
 from agentos.mcp._limits import Limits
 from agentos.mcp._process import CannotStartError, Input, Output, started
 from agentos.mcp._progress import Progress
 from agentos.mcp._sieve import RAW, Sieve, is_closed
-from agentos.mcp._spec import MissingSecretError, Read, Server, filled
+from agentos.mcp._spec import MissingSecretError, Read, Server, UnfitSecretError, filled, for_headers
 from agentos.mcp._why import Why
 from agentos.mcp._words import Words
 from agentos.model.context import PackLogger
@@ -161,8 +161,7 @@ class Session:
     async def _connect(self, stack: contextlib.AsyncExitStack) -> Client:
         """Start the process or reach the address, and agree on a version of the protocol."""
         transport = await self._process(stack) if self._server.command is not None else self._address()
-        own = BROKEN_OFF if self._server.url is not None else ()
-        self._sieve = Sieve(transport, self._limits, on_stale=self._note_stale, own=own)
+        self._sieve = Sieve(transport, self._limits, on_stale=self._note_stale)
         return await stack.enter_async_context(Client(self._sieve, client_info=_US, cache=None))
 
     async def _process(self, stack: contextlib.AsyncExitStack) -> contextlib.AbstractAsyncContextManager[Any]:
@@ -187,7 +186,7 @@ class Session:
         return self._sieve is not None and self._sieve.awaits_list(id)
 
     def _address(self) -> contextlib.AbstractAsyncContextManager[Any]:
-        headers = filled(self._server.headers, self._secret)
+        headers = filled(self._server.headers, for_headers(self._secret))
         self._guarded = Guarded(self._limits, self.end)
         url = str(self._server.url)
         return reached(url, headers, self._guarded, limits=self._limits, patience=self._server.timeout)
@@ -289,7 +288,7 @@ class Session:
             error = error.exceptions[0]
         if isinstance(error, TimeoutError | httpx2.TimeoutException):
             return Why.plain(f"it did not answer within {self._limits.connect:g} s")
-        if isinstance(error, CannotStartError | MissingSecretError):
+        if isinstance(error, CannotStartError | MissingSecretError | UnfitSecretError):
             return Why.plain(self._words.clip(str(error)))
         if isinstance(error, MCPError):
             status = self._guarded.status if self._guarded is not None else None

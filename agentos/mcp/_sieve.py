@@ -34,6 +34,8 @@ _STALE = "notifications/tools/list_changed"
 _CANCELLED = "notifications/cancelled"
 _PROGRESS = "notifications/progress"
 _HEARD = frozenset({"notifications/subscriptions/acknowledged", _CANCELLED, _STALE})
+_UNREAD = "Failed to parse "
+"""How the SDK begins what it says of an answer that can't be read; further down it quotes it, with parts left out."""
 _AT_ONCE = 500
 """After how many messages others may run: what has arrived can be read without waiting."""
 
@@ -47,13 +49,10 @@ class Sieve:
         limits: Limits,
         *,
         on_stale: Callable[[], bool],
-        own: tuple[str, ...] = (),
     ) -> None:
         self._transport = transport
         self._limits = limits
         self._on_stale = on_stale
-        self._own = own
-        """How errors begin that the transport gives in the server's place."""
         self._listings: set[Any] = set()
         self._asked: set[Any] = set()
         self._progress: dict[Any, Progress] = {}
@@ -111,8 +110,10 @@ class Sieve:
         if isinstance(message, JSONRPCNotification):
             return self._hears(message)
         self._listings.discard(message.id)
-        if message.error.code == CONNECTION_CLOSED and not message.error.message.startswith(self._own):
+        if message.error.code == CONNECTION_CLOSED:
             message.error.data = _Said(message.error.data)
+        if message.error.message.startswith(_UNREAD):
+            message.error.message = message.error.message.partition("\n")[0]
         return True
 
     def _may_ask(self, message: JSONRPCRequest) -> bool:
@@ -147,14 +148,17 @@ class Sieve:
 
 
 class _Said:
-    """The data of an error that a server sent with the code by which the SDK says that the connection is closed."""
+    """The data of an error that answers one request with the code by which the SDK says that the connection is closed.
+
+    A server can use that code, and the SDK itself does where the stream of one answer breaks off.
+    """
 
     def __init__(self, data: Any) -> None:
         self.data = data
 
 
 def is_closed(error: BaseException) -> bool:
-    """Tell whether *error* says that the connection is closed; a server that lives can use the same code."""
+    """Tell whether *error* says that the connection is closed: an answer with the same code does not."""
     return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and not isinstance(error.data, _Said)
 
 

@@ -13,12 +13,17 @@ UNTRUSTED_PRIORITY = -1
 """The rank of a server that nobody vouches for: it can't take the place of a pack's tool."""
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
 SECRET = re.compile(r"secret:([A-Za-z0-9_.-]+)")
+"""What stands in a reference to a secret."""
 
 Read = Callable[[str], str | None]
 
 
 class MissingSecretError(LookupError):
     """A server needs a secret that has no value now."""
+
+
+class UnfitSecretError(ValueError):
+    """A server needs a secret whose value can't be sent where it is wanted."""
 
 
 @attrs.frozen(kw_only=True)
@@ -63,7 +68,7 @@ class Server:
     def secrets(self) -> tuple[SecretRequirement, ...]:
         """Return the secrets that it can't do without."""
         values = [*self.env.values(), *self.headers.values()]
-        found = (match[1] for value in values for match in SECRET.finditer(value))
+        found = (match[1] for value in values for word in REFERENCE.findall(value) if (match := SECRET.fullmatch(word)))
         return tuple(SecretRequirement(id) for id in dict.fromkeys(found))
 
     def takes(self, tool: str) -> bool:
@@ -88,3 +93,20 @@ def filled(values: Mapping[str, str], read: Read) -> dict[str, str]:
         return value
 
     return {name: REFERENCE.sub(value_of, value) for name, value in values.items()}
+
+
+def for_headers(read: Read) -> Read:
+    """Return *read* for values that are sent as headers: without white space around them, which files often end with.
+
+    It raises UnfitSecretError where a value can't be sent: what refuses it later would write it to a log.
+    """
+
+    def value_of(id: str) -> str | None:
+        value = read(id)
+        if value is None:
+            return None
+        if not (value := value.strip()).isascii() or not value.isprintable():
+            raise UnfitSecretError(f"the secret {id!r} can't be sent in a header: expected one line of ASCII")
+        return value
+
+    return value_of

@@ -1,11 +1,11 @@
 """What a server says, as others may read it: on one line, not too much of it, and without the secrets it was given."""
 
 from agentos.mcp._spec import Read
-from agentos.secrets.masking import Masker
+from agentos.secrets.masking import MASK, Masker
 
 _SHOWN = 300
-_LOOKED_AT = 20_000
-"""How much of a text is searched for secrets; what is shown of it is far shorter."""
+_LONGEST_FORM = 6
+"""How many characters a byte of a secret takes at most, however it is quoted."""
 
 
 class Words:
@@ -13,6 +13,7 @@ class Words:
 
     def __init__(self) -> None:
         self._masker = Masker()
+        self._longest = 0
 
     def reading(self, read: Read) -> Read:
         """Return *read*, with every value that it returns hidden from now on."""
@@ -29,12 +30,22 @@ class Words:
         """Hide a value, and each of its lines: a process may write them one by one."""
         for one in (value, *value.splitlines()):
             self._masker.learn(one)
+        self._longest = max(self._longest, _LONGEST_FORM * len(value.encode("utf-8", "surrogatepass")))
 
-    def clip(self, text: str, limit: int = _SHOWN) -> str:
-        """Return foreign text on one line, with nothing in it that is secret or can't be seen, and not too much of it.
+    def cut(self, text: str, limit: int) -> str:
+        """Return foreign text with nothing in it that is secret, and not too much of it.
 
         It is masked before it is cut: half a secret would not be found.
         """
-        masked = self._masker.mask(text[:_LOOKED_AT])[: limit + 1]
-        shown = "".join(char if char.isprintable() else " " for char in masked)
-        return shown if len(shown) <= limit else f"{shown[:limit]}..."
+        masked = self._masker.mask(text)
+        return masked if len(masked) <= limit else f"{masked[:limit]}..."
+
+    def clip(self, text: str, limit: int = _SHOWN) -> str:
+        """Return the same on one line, and with nothing in it that can't be seen."""
+        return "".join(char if char.isprintable() else " " for char in self.cut(text, limit))
+
+    def clip_beginning(self, text: str, limit: int = _SHOWN) -> str:
+        """Return the same of the beginning of a text whose rest is lost, without an end that may be half a secret."""
+        masked = self._masker.mask(text)
+        before, mask, _ = masked.rpartition(MASK)
+        return self.clip(max(before + mask, masked[: -self._longest or None], key=len) + "...", limit)

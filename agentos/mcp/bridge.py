@@ -270,7 +270,7 @@ class Bridge:
             return ToolResult.fail("ToolRaised", message)
         finally:
             progress.stop()
-        return result_of(answer, media_limit=self._limits.media)
+        return result_of(answer, self._words, media_limit=self._limits.media)
 
     async def _out_of_force(self, connection: Connection) -> None:
         """Wait until the tools of a server that went away are gated: whoever hears of it finds them so."""

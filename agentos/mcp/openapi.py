@@ -21,6 +21,7 @@ from urllib.parse import quote, urlencode, urljoin
 
 import attrs
 
+from agentos.access.pins import FOREIGN
 from agentos.errors import AgentOSError, ManifestError, Problem, SecretError, ToolDefinitionError
 from agentos.model._checks import did_you_mean
 from agentos.model.context import PackContext
@@ -57,7 +58,6 @@ _REPORTED = 20
 _REASON = 300
 _GRACE = 5.0
 """Seconds that a tool's own limit is beyond that of its request, which tells more."""
-_PREVIEW = 2_000
 
 _STRINGS = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _AUTH = {
@@ -303,11 +303,11 @@ def _clean(root: Json) -> None:
         ]
 
 
-def _visible(text: str, limit: int) -> str:
+def _visible(text: str, limit: int | None = None) -> str:
     """Return *text* without what people do not see and models do, and not more than *limit* of it."""
     hidden = {int(name[2:].partition(" ")[0], 16): None for name in hidden_characters(text)}
     text = text.translate(hidden) if hidden else text
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return text if limit is None or len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _keep_apart(root: Json, auths: Iterable[Auth]) -> None:
@@ -499,7 +499,7 @@ async def _preview(operation: OpenAPIOperation, base: str, arguments: Any, conte
     request = operation.request(arguments)
     shown: Json = {"request": f"{request.method} {base}{request.target}"}
     if request.body is not None:
-        shown["body"] = _visible(request.body.decode("utf-8", "replace"), _PREVIEW)
+        shown["body"] = _visible(request.body.decode("utf-8", "replace"))
     return shown
 
 
@@ -536,19 +536,21 @@ async def create_extension_pack(context: PackContext) -> ExtensionPack:
         raise ManifestError(origin, [Problem("options.openapi", f"no operation of it can be used{first}")])
     for why in skipped[:_REPORTED]:
         context.logger.warning("an operation is left out: %s", why)
+    priority = PRIORITY if entry is None or entry.priority is None else entry.priority
     return ExtensionPack(
         name,
         _version_of(document.version),
-        [_descriptor(tool, options.auth, None if entry is None else entry.priority) for tool in tools],
+        [_descriptor(tool, options.auth, priority, is_foreign=read.url is not None) for tool in tools],
         description=_description(document, api.base, len(tools), skipped),
         on_deactivate=api.close,
     )
 
 
-def _descriptor(tool: ProjectedTool, auths: Iterable[Auth], priority: int | None) -> Descriptor[Any]:
+def _descriptor(tool: ProjectedTool, auths: Iterable[Auth], priority: int, *, is_foreign: bool) -> Descriptor[Any]:
+    """Return the descriptor of a tool; of a document that was fetched, it is pinned whatever is said of packs."""
     secrets = [SecretRequirement(id) for id in dict.fromkeys(auth.secret for auth in auths)]
-    priority = PRIORITY if priority is None else priority
-    return Descriptor("tool", tool.name, tool, priority=priority, required_secrets=secrets)
+    metadata = {FOREIGN: is_foreign}
+    return Descriptor("tool", tool.name, tool, priority=priority, required_secrets=secrets, metadata=metadata)
 
 
 def _name_of(title: str) -> str:

@@ -98,7 +98,8 @@ class MCPServer:
         self._calls = Calls(host, self._logger)
         self._asking = Asking(host, self._calls, self._logger, has_tools=approvals_tools)
         self._documents = Documents(host, self._offer)
-        self._searching = _by_name(Searching(self._offer, self._changes).tools() if search_above is not None else ())
+        searching = Searching(self._offer, self._changes, host.extensions.masker)
+        self._searching = _by_name(searching.tools() if search_above is not None else ())
         self._deciding = _by_name(Deciding(host, self._asking).tools() if approvals_tools else ())
         self._own = {**self._searching, **self._deciding}
 

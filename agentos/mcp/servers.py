@@ -5,8 +5,9 @@ entries_of      a manifest -> one PackEntry for each server, to be loaded after 
 """
 
 import functools
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ _SOUNDS_SECRET = re.compile(
 _SCHEME = re.compile(r"(Basic|Bearer|Token|ApiKey)\s+", re.IGNORECASE)
 _VARIABLE = re.compile(r"[^=\x00]+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BEGUN = "${secret:"
 _OURS = frozenset({"accept", "accept-encoding", "content-type", "content-length", "host", "transfer-encoding"})
 
 # -- from a manifest ---------------------------------------------------------------------------------------------
@@ -100,10 +102,16 @@ def _set_apart(values: dict[str, str], prefix: str) -> dict[str, str]:
         if not value.strip() or REFERENCE.search(value) or not _SOUNDS_SECRET.search(name):
             continue
         scheme = match[0] if (match := _SCHEME.match(value)) else ""
-        id = f"{prefix}.{re.sub('[^A-Za-z0-9_.-]', '-', name)}"
+        id = _free_id(f"{prefix}.{re.sub('[^A-Za-z0-9_.-]', '-', name)}", apart)
         apart[id] = value[len(scheme) :]
         values[name] = f"{scheme}${{secret:{id}}}"
     return apart
+
+
+def _free_id(id: str, taken: Collection[str]) -> str:
+    """Return *id*, or with a number what nobody has: names that differ in a sign alone are written the same."""
+    numbered = (f"{id}-{number}" for number in itertools.count(2))
+    return next(one for one in itertools.chain([id], numbered) if one not in taken)
 
 
 # -- what a JSON Schema can't say --------------------------------------------------------------------------------
@@ -158,7 +166,7 @@ def _faults_of_place(said: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int,
         text = said.get(path[0], "") if len(path) == 1 else said["args"][path[1]]
         if "\0" in text:
             yield path, "expected text without NUL characters"
-        elif SECRET.search(text):
+        elif _BEGUN in text:
             yield path, "secrets are filled in in env and headers only: others can see what stands here"
     if "url" in said and (fault := _fault_of_url(said["url"])):
         yield ("url",), fault
@@ -189,4 +197,6 @@ def _fault_of_value(value: str, refused: str) -> str | None:
                 "only ${secret:<id>} is filled in, not variables of the environment; write ${secret:<id>} and let the "
                 "secret catalog name the variable"
             )
+    if _BEGUN in value and "}" not in value.rpartition(_BEGUN)[2]:
+        return "a reference has no end; write ${secret:<id>}"
     return None

@@ -268,6 +268,10 @@ class SecretScope:
         """Tell whether a real value is there, without handing it out."""
         return self._sources.find(id, self.own) is not None
 
+    def mask(self, text: str) -> str:
+        """Return *text* without any value that the host knows."""
+        return self._sources.masker.mask(text)
+
     def unfetched(self) -> list[str]:
         """Return what was asked for while the pack was made, but waits for the host's source."""
         return [id for id in self._asked if self._sources.is_unfetched(id)]

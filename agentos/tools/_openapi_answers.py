@@ -21,27 +21,33 @@ _CHARSETS = {"us-ascii", "iso-8859-1", "latin-1", "windows-1252", "utf-16"}
 _PHRASES = {int(status): f" {status.phrase}" for status in http.HTTPStatus}
 _NOTHING: Any = object()
 
+Mask = Callable[[str], str]
+
 
 def sender_of(write: Callable[[Any], Request], send: Callable[[Request, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return what sends the request of some arguments: on the loop if *send* is async, else in a thread."""
 
-    async def finish(response: Any, request: Request) -> Any:
-        return answer_of(await response, request)
+    async def finish(response: Any, request: Request, mask: Mask) -> Any:
+        return answer_of(await response, request, mask)
 
     async def execute(arguments: Any, context: Any) -> Any:
         request = write(arguments)
-        return await finish(send(request, context), request)
+        return await finish(send(request, context), request, context.mask)
 
     def execute_in_thread(arguments: Any, context: Any) -> Any:
         request = write(arguments)
         response = send(request, context)
-        return finish(response, request) if inspect.isawaitable(response) else answer_of(response, request)
+        if inspect.isawaitable(response):
+            return finish(response, request, context.mask)
+        return answer_of(response, request, context.mask)
 
     return execute if is_async(send) else execute_in_thread
 
 
-def answer_of(response: Any, request: Request) -> Any:
+def answer_of(response: Any, request: Request, mask: Mask) -> Any:
     """Return the output of a success, or a result that says how the server refused.
+
+    What is cut is masked before: half a secret would not be found.
 
     *response* is an object or a mapping with `status`, `headers` and `body`: bytes, text, or JSON that is parsed
     already. `status_code` and `content` are understood too.
@@ -54,9 +60,9 @@ def answer_of(response: Any, request: Request) -> Any:
         )
     body, media = _part(response, "body", "content"), _media_type(_part(response, "headers"))
     if not http.HTTPStatus.OK <= status < http.HTTPStatus.MULTIPLE_CHOICES:
-        return _refusal(status, body, media, request)
+        return _refusal(status, body, media, request, mask)
     if isinstance(body, bytes | bytearray | str) and len(body) > BODY_LIMIT:
-        return _cut(body, media)
+        return _cut(body, media, mask)
     return _output(body, media)
 
 
@@ -105,30 +111,29 @@ def _decoded(body: bytes | bytearray, media: str) -> str:
     return body.decode(charset if charset in _CHARSETS else "utf-8", "replace").removeprefix("\ufeff")
 
 
-def _cut(body: bytes | bytearray | str, media: str) -> ToolResult:
+def _cut(body: bytes | bytearray | str, media: str, mask: Mask) -> ToolResult:
     """Return the beginning of a body that is too large, as text; there is no output to be checked."""
     unit = "characters" if isinstance(body, str) else "bytes"
-    start = body[:BODY_LIMIT]
-    text = start if isinstance(start, str) else _decoded(start, media)
+    text = mask(body if isinstance(body, str) else _decoded(body, media))[:BODY_LIMIT]
     note = f"[Cut: the answer has {len(body)} {unit}, of which {BODY_LIMIT} were read. Ask for less.]"
     return ToolResult(success=True, content=f"{note}\n{text}", meta={"output_dropped": len(body)})
 
 
-def _refusal(status: int, body: Any, media: str, request: Request) -> ToolResult:
-    message = f"{request.method} {request.url_path[:_PATH_SHOWN]} answered {status}{_PHRASES.get(status, '')}"
+def _refusal(status: int, body: Any, media: str, request: Request, mask: Mask) -> ToolResult:
+    message = f"{request.method} {mask(request.url_path)[:_PATH_SHOWN]} answered {status}{_PHRASES.get(status, '')}"
     if http.HTTPStatus.MULTIPLE_CHOICES <= status < http.HTTPStatus.BAD_REQUEST:
         message += "; a redirect is not followed"
-    if shown := _shown(body, media):
+    if shown := _shown(body, media, mask):
         message += f": {shown}"
     return ToolResult.fail("ToolRaised", message, {"status": status})
 
 
-def _shown(body: Any, media: str) -> str:
+def _shown(body: Any, media: str, mask: Mask) -> str:
     if body is None:
         return ""
     if isinstance(body, bytes | bytearray):
-        body = _decoded(body[: 4 * SHOWN_LIMIT], media)
+        body = _decoded(body, media)
     if not isinstance(body, str):
         body = json.dumps(body, ensure_ascii=False, default=lambda value: type(value).__name__)
-    text: str = body.strip()
+    text = mask(body).strip()
     return text if len(text) <= SHOWN_LIMIT else f"{text[: SHOWN_LIMIT - 1]}…"

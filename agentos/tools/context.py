@@ -107,6 +107,13 @@ class ToolContext:
         """Return a secret that the pack's descriptors declare, or None if it is missing."""
         return self._prepared.owner.scope.read(id)
 
+    def mask(self, text: str) -> str:
+        """Return *text* without any known secret value: for foreign text that is cut, since half a value goes unseen.
+
+        What a tool returns or raises is masked anyway, whole.
+        """
+        return self._prepared.owner.scope.mask(text)
+
     def report_progress(self, done: float, total: float | None = None, message: str = "") -> _Told:
         """Tell the host how far the call is. Await it on the event loop; from a thread just call it."""
         told = {"done": done, "total": total, "message": message}

@@ -110,6 +110,16 @@ async def test_a_secret_that_stands_where_an_error_is_cut_is_masked():
         assert result.error.message.endswith("xxx***")
 
 
+@pytest.mark.parametrize(("mode", "said"), [("tells_all_in_a_result", "xxx***"), ("tells_all_in_a_link", "xxx***: a]")])
+async def test_a_secret_that_stands_where_a_result_is_cut_is_masked(mode, said):
+    spec = hostile(mode, env={"TOK": "${secret:tk}"})
+    async with bridged({"plain": spec}, extension_secrets={"tk": "tok-4f9a2c7e81b3d650"}) as host:
+        result = await call(host, "go")
+
+        assert result.content.endswith(said)
+        assert "tok-" not in repr(result)
+
+
 async def test_the_size_of_a_picture_is_that_of_its_bytes():
     assert (await went("wasteful")).content == "[image image/png, 2 bytes]"
 
@@ -253,6 +263,16 @@ async def test_a_server_that_does_not_read_large_calls_holds_nobody_up():
         calls = [call(host, "go", {"a": "x" * 900_000}) for _ in range(5)]
 
         assert {one.error.type for one in await asyncio.gather(*calls)} == {"TimedOut"}
+
+
+async def test_a_server_whose_message_has_no_end_is_lost():
+    limits = attrs.evolve(FAST, message=64 * 1024, first_delay=30.0)
+    async with bridged({"plain": hostile("endless")}, limits=limits) as host:
+        result = await call(host, "go")
+
+        assert result.error.type == "WorkerDied"
+        assert "it sends a message without end; it may have taken effect" in result.error.message
+        assert state_of(host, "go")[0] == "gated"
 
 
 # -- lists ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import gzip
 import json
+import logging
+import socket
 import subprocess
 import sys
 import threading
@@ -11,7 +13,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import attrs
 import pytest
-from bridging import FAST, SERVERS, bridge_of, bridged, call, descriptors, eventually, plain, state_of, tasks, until
+from bridging import (
+    DEADLINE,
+    FAST,
+    SERVERS,
+    bridge_of,
+    bridged,
+    call,
+    descriptors,
+    eventually,
+    plain,
+    state_of,
+    tasks,
+    until,
+)
 
 from agentos.mcp._address import _ReadableEvents
 
@@ -221,6 +236,7 @@ class Handler(BaseHTTPRequestHandler):
 def by_hand(**ways):
     """Run a server in a thread; *ways* say how it answers a method, by the method's last word."""
     names = {"initialize": "initialize", "list": "tools/list", "call": "tools/call", "DELETE": "DELETE"}
+    names["cancelled"] = "notifications/cancelled"
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     server.ways = {names[name]: way for name, way in ways.items()}
@@ -258,6 +274,30 @@ async def test_headers_are_sent_with_every_request_and_secrets_are_filled_in():
 
         sent = {(one.get("Authorization"), one.get("X-Team")) for _, one in server.seen}
         assert sent == {("Bearer abcdef", "a")}
+
+
+KEYED = {"Authorization": "Bearer ${secret:k}"}
+
+
+async def test_white_space_around_a_secret_is_not_sent():
+    with by_hand() as server:
+        spec = {**server.spec, "headers": KEYED}
+        async with bridged({"plain": spec}, extension_secrets={"k": " token-value-777\n"}) as host:
+            assert (await call(host, "go")).content == "went"
+
+        assert {headers.get("Authorization") for _, headers in server.seen} == {"Bearer token-value-777"}
+
+
+@pytest.mark.parametrize("value", ["token\nvalue-777", "token\0value-777", "token\x7fvalue-777", "tokén-value-777"])
+async def test_a_secret_that_can_not_be_sent_is_told_by_its_name_and_is_in_no_log(value, caplog):
+    caplog.set_level(logging.DEBUG)
+    with by_hand() as server:
+        spec = {**server.spec, "headers": KEYED}
+        async with bridged({"plain": spec}, limits=SLOW, extension_secrets={"k": value}) as host:
+            assert "the secret 'k' can't be sent in a header" in bridge_of(host).status
+
+        assert server.seen == []
+    assert "value-777" not in caplog.text
 
 
 async def test_no_proxy_and_no_password_of_the_environment_is_used(monkeypatch, tmp_path):
@@ -354,8 +394,8 @@ def long_failure(self, request):
     ("way", "type", "words"),
     [
         (long_body, "ToolRaised", "it is longer than 1,048,576 bytes"),
-        (long_event, "WorkerDied", "the connection ended"),
-        (bomb, "WorkerDied", ""),
+        (long_event, "ToolRaised", "SSE stream failed"),
+        (bomb, "ToolRaised", "the answer is compressed, which was not asked for"),
         (bad_type, "ToolRaised", "Unexpected content type: text/html"),
         (bad_json, "ToolRaised", "Failed to parse JSON response"),
         (long_failure, "ToolRaised", "Server returned an error response"),
@@ -370,6 +410,74 @@ async def test_an_answer_that_can_not_be_used_is_a_failure_and_others_go_on(way,
 
             assert (result.error.type, beside.content) == (type, "fine")
             assert words in result.error.message
+
+
+def dropped(self, request):
+    self.close_connection = True
+    self.connection.shutdown(socket.SHUT_RDWR)
+
+
+def broken_off(self, request):
+    self.send_response(200)
+    self.send_header("content-type", "application/json")
+    self.send_header("content-length", "1000")
+    self.end_headers()
+    self.wfile.write(b'{"jsonrpc":')
+    self.wfile.flush()
+    dropped(self, request)
+
+
+def ended_early(self, request):
+    self.reply(200, b"event: message\n", content_type="text/event-stream")
+
+
+@pytest.mark.parametrize("bad", [dropped, broken_off, ended_early, long_event, bomb])
+async def test_an_answer_that_is_lost_costs_no_other_call(bad):
+    began, over = threading.Event(), threading.Event()
+
+    def way(self, request):
+        if began.is_set():
+            bad(self, request)
+        else:
+            began.set()
+            over.wait(DEADLINE)
+            self.answer(request)
+
+    with by_hand(call=way) as server:
+        async with bridged({"plain": server.spec}, limits=attrs.evolve(FAST, message=1024 * 1024)) as host:
+            other = asyncio.create_task(call(host, "go"))
+            await eventually(began.is_set)
+            result = await call(host, "go")
+            over.set()
+
+            assert (result.error.type, (await other).content) == ("ToolRaised", "went")
+            assert state_of(host, "go")[0] == "active"
+        assert methods(server).count("initialize") == 1
+
+
+async def test_a_notification_that_is_lost_costs_no_session():
+    over = threading.Event()
+    answers = iter([lambda self, request: over.wait(DEADLINE), Handler.answer])
+    with by_hand(call=lambda self, request: next(answers)(self, request), cancelled=dropped) as server:
+        async with bridged({"plain": {**server.spec, "timeout": 0.2}}) as host:
+            first = await call(host, "go")
+            await eventually(lambda: "notifications/cancelled" in methods(server))
+            second = await call(host, "go")
+        over.set()
+
+        assert (first.error.type, second.content) == ("TimedOut", "went")
+        assert methods(server).count("initialize") == 1
+
+
+async def test_an_answer_that_can_not_be_read_is_not_quoted_in_part():
+    token = "tok-" + "4f9a2c7e81b3d650" * 5
+    spec = {"headers": {"Authorization": "Bearer ${secret:k}"}}
+    with by_hand(call=lambda self, request: self.reply(200, f'"{token}"'.encode())) as server:
+        async with bridged({"plain": {**server.spec, **spec}}, extension_secrets={"k": token}) as host:
+            result = await call(host, "go")
+
+            assert "Failed to parse JSON response: " in result.error.message
+            assert "tok-" not in result.error.message
 
 
 GOOD = '{"name":"go","inputSchema":{"type":"object"}}'

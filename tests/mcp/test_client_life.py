@@ -251,10 +251,27 @@ async def test_a_secret_that_stands_where_last_words_are_cut_is_masked_as_well(c
     assert TOKEN[:6] not in f"{status} {caplog.text}"
 
 
+async def test_of_a_line_whose_rest_is_thrown_away_no_part_of_a_secret_is_shown(caplog):
+    spec = hostile("fatal_at_length", **GIVEN)
+    with caplog.at_level(logging.DEBUG, "agentos"):
+        async with bridged({"plain": spec}, limits=SLOW, extension_secrets={"tk": TOKEN * 3}) as host:
+            status = bridge_of(host).status
+
+    assert "FATAL tokens ***" in status
+    assert TOKEN[:6] not in f"{status} {caplog.text}"
+
+
 async def test_a_secret_of_many_lines_is_masked_line_by_line():
     secrets = {"tk": "-----BEGIN-----\nfirst half\nother half"}
     async with bridged({"plain": hostile("fatal_briefly", **GIVEN)}, limits=SLOW, extension_secrets=secrets) as host:
         assert "exited with code 3: ***" in bridge_of(host).status
+
+
+def test_all_of_a_long_text_is_masked_before_it_is_cut():
+    words, value = Words(), "secret-value-" * 20
+    words.reading({"a": value}.get)("a")
+
+    assert words.clip(value * 90) == "***" * 90
 
 
 def test_only_values_that_were_read_are_hidden():

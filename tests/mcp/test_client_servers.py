@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentos import PUBLIC, AgentOS, ExtensionManifest, ManifestError, PackEntry, SecretRequirement
+from agentos.mcp._spec import for_headers
 from agentos.mcp.servers import MissingSecretError, entries_of, filled, parse_servers
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +122,9 @@ def test_both_copies_of_the_schema_are_the_same():
         ({"command": "x", "env": {"A": "${HOME}"}}, "env.A", "not variables of the environment"),
         ({"command": "x", "env": {"A": "${env:HOME}"}}, "env.A", "not variables of the environment"),
         ({"command": "x", "env": {"A": "${secret:}"}}, "env.A", "only ${secret:<id>} is filled in"),
+        ({"command": "x", "env": {"A": "${secret:unclosed"}}, "env.A", "a reference has no end"),
+        ({"command": "x", "env": {"A": "${secret:k} ${secret:unclosed"}}, "env.A", "a reference has no end"),
+        ({"command": "x", "args": ["${secret:unclosed"]}, "args[0]", "in env and headers only"),
         ({"command": "x", "env": {"A=B": "c"}}, "env['A=B']", "can be sent"),
         ({"command": "x", "env": {"A": "b\0"}}, "env.A", "NUL"),
         ({"url": "http://h", "headers": {"A B": "c"}}, "headers['A B']", "can be sent"),
@@ -155,6 +159,8 @@ def test_a_password_in_an_address_is_not_repeated():
     [
         {"command": "sh", "args": ["-c", "exec server --token ${TOKEN}"]},
         {"command": "x", "env": {"PEM": "line\nline"}},
+        {"command": "vault", "args": ["--mount", "secret:kv/app"]},
+        {"url": "http://h/secret:abc/mcp"},
         {"command": "x", "type": "stdio"},
         {"url": "http://127.0.0.1:8000/mcp?team=a", "type": "streamable-http"},
         {"url": "https://h/", "type": "http"},
@@ -210,6 +216,10 @@ def test_references_are_the_secrets_of_a_server():
     assert server.secrets == (SecretRequirement("github.token"), SecretRequirement("b"))
 
 
+def test_what_only_looks_like_a_reference_is_text():
+    assert parsed(command="x", env={"VAULT_PATH": "kv-secret:prod/app"}).secrets == ()
+
+
 def test_references_are_filled_in():
     values = {"A": "x-${secret:a}-${secret:b}", "B": "plain"}
 
@@ -220,9 +230,10 @@ def test_what_is_filled_in_is_not_looked_at_again():
     assert filled({"A": "${secret:a}"}, {"a": "${secret:b}"}.get) == {"A": "${secret:b}"}
 
 
-def test_a_missing_secret_is_named():
+@pytest.mark.parametrize("read", [{}.get, for_headers({}.get)], ids=["env", "headers"])
+def test_a_missing_secret_is_named(read):
     with pytest.raises(MissingSecretError, match="'a' has no value"):
-        filled({"A": "${secret:a}"}, {}.get)
+        filled({"A": "${secret:a}"}, read)
 
 
 @pytest.mark.parametrize(
@@ -239,6 +250,13 @@ def test_values_in_the_clear_that_sound_secret_are_set_apart(said, left, apart):
     server = parsed(command="x", **said)
 
     assert (list(server.env.values()), dict(server.own_secrets)) == ([left], apart)
+
+
+def test_values_whose_names_differ_in_a_sign_are_set_apart_from_each_other():
+    values = {"API/TOKEN": "one", "API-TOKEN": "two", "API TOKEN": "three"}
+    server = parsed(command="x", env=values)
+
+    assert filled(server.env, server.own_secrets.get) == values
 
 
 def test_of_a_header_the_scheme_is_left():

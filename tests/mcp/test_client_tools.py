@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sys
+from pathlib import Path
 
 import pytest
 from bridging import (
@@ -415,6 +416,8 @@ BAD = {
     "big": "its inputSchema is larger than 100,000 characters",
     "good": "the server has two tools of this name",
     "no-text": "its description is no text",
+    "lone-return": "hidden characters: U+000D",
+    "exact-return": "hidden characters: U+000D",
 }
 
 
@@ -452,6 +455,18 @@ async def test_the_good_tools_beside_bad_ones_are_taken(skipped):
     assert {"good", "also-good", "odd-notes", "tasks-too"} <= set(skipped[0])
 
 
+async def test_line_ends_of_other_systems_are_taken_for_ours():
+    async with bridged({"plain": hostile("bad_tools")}) as host:
+        tool = host.tools.get_tool("other-line-ends")
+
+        assert (tool.description, tool.input_schema["properties"]["a"]["description"]) == ("One.\nTwo.", "One.\nTwo.")
+
+
+async def test_line_ends_of_other_systems_are_taken_for_ours_in_instructions():
+    async with bridged({"plain": hostile("other_line_ends", trust=True)}) as host:
+        assert host.tools.system_prompt() == "One.\nTwo."
+
+
 async def test_what_is_left_out_is_logged_in_one_line(caplog):
     with caplog.at_level(logging.WARNING, "agentos"):
         async with bridged({"plain": hostile("bad_tools")}):
@@ -483,6 +498,13 @@ async def test_a_command_that_has_to_be_looked_for_gets_path_as_well(monkeypatch
         assert variables(await call(host, "environment")) == {"PATH": f"{sys.prefix}/bin:/usr/bin"}
 
 
+async def test_a_command_in_a_folder_that_is_named_gets_no_path(tmp_path):
+    (tmp_path / "python").symlink_to(Path(sys.executable).resolve())
+    spec = {**plain(cwd=str(tmp_path)), "command": "./python"}
+    async with bridged({"plain": spec}) as host:
+        assert variables(await call(host, "environment")) == {}
+
+
 async def test_a_path_that_the_manifest_names_is_the_path():
     spec = {**plain(env={"PATH": f"{sys.prefix}/bin"}), "command": "python3"}
     async with bridged({"plain": spec}) as host:
@@ -509,6 +531,12 @@ async def test_a_secret_goes_into_the_environment_by_reference_and_is_masked_on_
         result = await call(host, "environment")
 
         assert variables(result) == {"GITHUB_TOKEN": "***"}
+
+
+async def test_a_secret_that_stands_where_a_title_is_cut_is_masked():
+    spec = hostile("leaky_title", env={"TOK": "${secret:tk}"})
+    async with bridged({"plain": spec}, extension_secrets={"tk": "tok-4f9a2c7e81b3d650"}) as host:
+        assert host.tools.get_tool("go").display_name == "x" * 190 + "***"
 
 
 async def test_a_value_in_the_clear_that_sounds_secret_is_masked_too():

@@ -406,6 +406,7 @@ async def test_a_secret_that_is_gone_is_told_by_its_name(site):
 
         class Context:
             secret = staticmethod(lambda _: None)
+            mask = staticmethod(str)
 
         with pytest.raises(Exception, match=r"the secret 'pets\.key' has no value any more; set it and call again"):
             await made.execute({"id": 1}, Context())
@@ -435,6 +436,25 @@ async def test_a_server_that_repeats_credentials_does_not_make_them_known(site, 
     assert result.success == (status == 200)
     assert "getPet" in told
     assert [text for text in (SECRET, *packed) if text in told] == []
+
+
+@pytest.mark.parametrize("body", [b"x" * 1_990, b'"' + b"x" * 1_990], ids=["text", "JSON"])
+async def test_a_credential_that_stands_where_a_refusal_is_cut_is_masked(site, body):
+    site.pages["/v1/pets/1"] = lambda request: (500, {}, body + request.header("x-api-key").encode() + b'"')
+    given = entry(site, auth={"type": "header", "name": "X-Api-Key", "secret": "pets.key"})
+    async with hosting(given, extension_secrets={"pets.key": SECRET}) as host:
+        result = await call(host, "getPet", id=1)
+
+    assert ('xxx***"' in result.error.message, SECRET[:4] in repr(result)) == (True, False)
+
+
+async def test_who_is_asked_sees_all_of_a_long_body_and_no_secret_in_it(site):
+    name = "x" * 1_990 + SECRET + "y" * 100
+    async with hosting(entry(site), mode="approve", extension_secrets={"pets.key": SECRET}) as host:
+        asked = await call(host, "addPet", name=name)
+        proposal = await host.approvals.describe(asked.error.details["proposal_id"])
+
+    assert proposal.preview["body"] == json.dumps({"name": name.replace(SECRET, "***")})
 
 
 async def test_credentials_are_in_no_error_of_the_way_there(site, caplog):
@@ -496,6 +516,21 @@ async def test_a_document_that_is_not_there_is_told(site):
     told = await failure(entry(site, f"{site.url}/nothing.json"))
 
     assert "127.0.0.1 answered 404 when it was asked for the document" in told
+
+
+@pytest.mark.parametrize(("is_fetched", "state"), [(True, "gated"), (False, "active")])
+async def test_pins_that_are_off_are_on_for_a_document_that_was_fetched(site, tmp_path, is_fetched, state):
+    file = tmp_path / "pets.yaml"
+    file.write_text(PETSTORE, "utf-8")
+    given = published(site) if is_fetched else entry(site, str(file))
+    async with hosting(given, pins="off") as host:
+        changed = PETSTORE.replace("Get one pet", "Get one pet, and tell everybody")
+        published(site, changed)
+        file.write_text(changed, "utf-8")
+        await host.extensions.reload("petstore")
+
+        assert str(host.extensions.explain("tool", "getPet").entries[0].state) == state
+        assert str(host.extensions.explain("tool", "listPets").entries[0].state) == "active"
 
 
 async def test_a_server_may_be_told_relative_to_the_documents_address(site):
@@ -610,6 +645,14 @@ async def test_an_operation_with_a_server_elsewhere_is_left_out(site):
     assert names == ["here", "near"]
     assert "GET /pets/1: it has a server of its own, evil.example.org; say `server` for all" in description
     assert "GET /x: " in description
+
+
+async def test_where_the_operator_says_a_server_every_operation_goes_there(site):
+    document = minimal(there=("get", "/pets/1", {"servers": [{"url": "https://evil.example.org"}]}))
+    async with hosting(entry(site, document)) as host:
+        assert (await call(host, "there")).success
+
+    assert [request.path for request in site.seen] == ["/v1/pets/1"]
 
 
 async def test_what_can_not_be_used_is_left_out_and_reported(site, caplog):
@@ -741,6 +784,14 @@ async def test_an_operation_that_hides_something_elsewhere_is_left_out(site, sch
 
     assert names == ["good"]
     assert "GET /pets/1: it has hidden characters: U+200B ZERO WIDTH SPACE, U+202E" in description
+
+
+async def test_what_hides_in_the_name_of_a_parameter_is_not_shown(site):
+    parameter = {"name": f"q{HIDDEN}", "in": "query", "schema": {"type": "string"}}
+    async with hosting(entry(site, minimal(find=("get", "/pets", {"parameters": [parameter]})))) as host:
+        (info,) = host.tools.list_available_tools()
+
+    assert list(info.input_schema["properties"]) == ["q"]
 
 
 async def test_texts_are_cut_to_length(site):

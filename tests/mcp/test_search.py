@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import anyio
+import attrs
 import mcp_types as types
 import pytest
 from hypothesis import given
@@ -13,8 +14,8 @@ from mcp import Client
 from mcp.server.subscriptions import ToolsListChanged
 
 import agentos.mcp._offer as offering
-from agentos import ExtensionPack, Principal, Tool
-from agentos.mcp import MCPServer
+from agentos import PUBLIC, ExtensionPack, Principal, Tool
+from agentos.mcp import MCPServer, _own_tools
 from agentos.stacks.entry import EntryState
 from agentos.tools.listing import ToolInfo
 from agentos.tools.search import PARAMETER_LIMIT, RESULT_LIMIT, ToolIndex, terms_of
@@ -287,6 +288,23 @@ async def test_searching_tells_what_fits(client):
     }
 
 
+async def test_a_secret_that_stands_where_a_description_is_cut_is_masked(client, host):
+    host.extensions.masker.learn("hunter2-and-more")
+    description = "Divulge. " + "x" * 480 + " hunter2-and-more"
+    made = Tool.from_schema(
+        name="leak",
+        description=description,
+        input_schema={"type": "object", "properties": {}},
+        effect="read",
+        required_access=PUBLIC,
+        execute=lambda args, context: None,
+    )
+    await host.extensions.load_pack(ExtensionPack("leak", "1", [made]))
+    hits = (await client.call_tool("search_tools", {"query": "divulge"})).structured_content["tools"]
+
+    assert hits[0]["description"].endswith("x ***")
+
+
 async def test_searching_without_success_says_so(client):
     result = await client.call_tool("search_tools", {"query": "quantum"})
 
@@ -330,6 +348,21 @@ async def test_unknown_names_are_told_with_what_may_have_been_meant(client):
     assert result.structured_content["unknown"] == ["there is no tool called 'wriet'; did you mean 'write'?"]
 
 
+async def test_only_of_the_first_unknown_names_it_is_told_what_may_have_been_meant(client):
+    misspelt = [f"wri{number}te" for number in range(6)]
+    result = await client.call_tool("load_tools", {"names": ["add", *misspelt]})
+
+    hinted = ["did you mean 'write'?" in told for told in result.structured_content["unknown"]]
+    assert hinted == [True, True, True, False, False, False]
+
+
+async def test_what_may_have_been_meant_is_looked_for_among_a_bounded_number_of_tools(client, monkeypatch):
+    monkeypatch.setattr(_own_tools, "_NAMES_SEARCHED", 0)
+    result = await client.call_tool("load_tools", {"names": ["add", "wriet"]})
+
+    assert result.structured_content["unknown"] == ["there is no tool called 'wriet'"]
+
+
 async def test_loading_only_unknown_names_is_an_error(client):
     result = await client.call_tool("load_tools", {"names": ["vault"]})
 
@@ -362,6 +395,16 @@ async def test_without_sessions_a_client_is_known_by_its_name_and_principal(host
         assert "add" in await names(again)
         who["now"] = Principal("eve")
         assert await names(again) == OWN
+
+
+async def test_a_user_and_a_service_of_one_id_are_two_clients(host):
+    who = {"now": pack.USER}
+    server = MCPServer(host, principal=lambda ctx: who["now"])
+    async with Client(server.server, mode="2026-07-28") as client:
+        await client.call_tool("load_tools", {"names": ["add"]})
+        who["now"] = attrs.evolve(pack.USER, kind="service")
+
+        assert "add" not in await names(client)
 
 
 async def test_a_session_ends_with_what_it_loaded(server):

@@ -236,3 +236,15 @@ async def test_secrets_are_masked_in_documents(host, era):
     await host.extensions.load_pack(ExtensionPack("leak", "1", [named(description="the password is hunter2-and-more")]))
     async with Client(MCPServer(host).server, mode=era) as client:
         assert "> the password is ***" in await read(client, "agentos://tools/new")
+
+
+async def test_a_secret_that_stands_where_a_text_is_cut_is_masked(host, era):
+    host.extensions.masker.learn("hunter2-and-more")
+    schema = {"type": "object", "properties": {"a": {"description": "y" * 19_900 + "hunter2-and-more" * 10}}}
+    made = named(description="x" * 3_990 + "hunter2-and-more", input_schema=schema)
+    await host.extensions.load_pack(ExtensionPack("leak", "1", [made], description="z" * 3_990 + "hunter2-and-more"))
+    async with Client(MCPServer(host).server, mode=era) as client:
+        texts = [await read(client, uri) for uri in ("agentos://tools/new", "agentos://packs/leak")]
+        listed = (await client.list_resources()).resources
+
+    assert "hunter" not in f"{texts} {listed}"

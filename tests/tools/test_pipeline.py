@@ -21,6 +21,7 @@ from agentos import (
     PUBLIC,
     AgentOS,
     Batch,
+    Descriptor,
     ExtensionPack,
     Principal,
     Tool,
@@ -441,6 +442,22 @@ async def test_a_batch_counts_and_carries_each_result(host):
     assert result.output["succeeded"] == 2
     assert result.output["failed"] == 1
     assert [one["success"] for one in result.output["results"]] == [True, False, True]
+
+
+async def test_a_tool_can_have_foreign_text_masked_before_it_cuts_it():
+    value = "a-secret-value-of-some-length"
+
+    @tool(effect="read", required_access=PUBLIC)
+    async def quote(text: str, *, context: ToolContext) -> str:
+        """Quote the beginning of a text."""
+        return context.mask(text)[:10]
+
+    pack = ExtensionPack("p", "1.0", [quote, Descriptor("x", "x", payload=1, required_secrets=["x.key"])])
+    async with AgentOS(extension_secrets={"x.key": value}) as host:
+        await host.extensions.load_pack(pack)
+        result = await host.tools.process_tool_call(ToolCall("quote", {"text": f"1234{value}"}))
+
+        assert result.output == "1234***"
 
 
 async def test_known_secrets_are_masked_in_output_and_content(host):

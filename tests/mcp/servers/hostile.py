@@ -225,6 +225,22 @@ def tells_all(request):
     refuse(request, -32001, "x" * 1990 + os.environ["TOK"])
 
 
+def tells_all_in_a_result(request):
+    """The same in a result that is an error."""
+    reply(request, text("x" * 9_990 + os.environ["TOK"], isError=True))
+
+
+def tells_all_in_a_link(request):
+    """The same in an address."""
+    link = {"type": "resource_link", "uri": "file:///" + "x" * 485 + os.environ["TOK"], "name": "a"}
+    reply(request, {"content": [link]})
+
+
+def endless(request):
+    while True:
+        raw(b"x" * 1024 * 1024)
+
+
 def wasteful(request):
     reply(request, {"content": [{"type": "image", "data": "QUI=", "mimeType": "image/png"}]})
 
@@ -275,6 +291,9 @@ def bad_tools(request):
         tool("odd-notes", annotations="trust me"),
         tool("tasks-only", execution={"taskSupport": "required"}),
         tool("tasks-too", execution={"taskSupport": "optional"}),
+        tool("lone-return", description="One.\rTwo."),
+        tool("exact-return", {"a": {"enum": ["one\r\ntwo"]}}),
+        tool("other-line-ends", {"a": {"description": "One.\r\nTwo."}}, description="One.\r\nTwo."),
         tool("also-good", annotations={"readOnlyHint": "yes", "destructiveHint": 0}),
         {"name": "deep", "inputSchema": {"type": "object", "properties": {"a": nested(90)}}},
     ]
@@ -366,17 +385,32 @@ def closed_list(request):
     refuse(request, -32000, "no list today")
 
 
+def leaky_title(request):
+    reply(request, {"tools": [tool("go", title="x" * 190 + os.environ["TOK"])]})
+
+
 def leaky_list(request):
     refuse(request, -32001, "no list for " + os.environ["TOK"])
 
 
 LISTS = (
     *(half_pair, no_number, vast_number, deep_schema, bottomless, bad_bytes, bad_around, long_notes),
-    *(closed_list, leaky_list),
+    *(closed_list, leaky_list, leaky_title),
     *(bad_tools, cursors, circle, many, heavy, no_list, odd_list, endless_defaults),
 )
 lists = {one.__name__: one for one in LISTS}
 calls = {name: made for name, made in globals().items() if callable(made) and made not in LISTS}
+
+LAST_WORDS = {
+    "fatal": ("z" * 380 + "FATAL token ", 1),
+    "fatal_briefly": ("FATAL token ", 1),
+    "fatal_at_length": ("FATAL tokens ", 1000),
+}
+INSTRUCTIONS = {
+    "long_instructions": "x" * 20_001,
+    "hidden_instructions": "Fine.\u200b",
+    "other_line_ends": "One.\r\nTwo.",
+}
 
 
 def main():
@@ -384,19 +418,15 @@ def main():
         time.sleep(3600)
     if MODE == "quit":
         sys.exit("no license found for top-secret-value")
-    if MODE == "fatal":
-        sys.stderr.write("z" * 380 + "FATAL token " + os.environ["TOK"] + "\n")
-        sys.exit(3)
-    if MODE == "fatal_briefly":
-        sys.stderr.write("FATAL token " + os.environ["TOK"] + "\n")
+    if MODE in LAST_WORDS:
+        words, times = LAST_WORDS[MODE]
+        sys.stderr.write(words + os.environ["TOK"] * times + "\n")
         sys.exit(3)
     if MODE in ("stubborn", "mute_and_stubborn"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     said = {"capabilities": {}} if MODE == "no_tools" else {}
-    if MODE == "long_instructions":
-        said = {"instructions": "x" * 20_001}
-    if MODE == "hidden_instructions":
-        said = {"instructions": "Fine.\u200b"}
+    if MODE in INSTRUCTIONS:
+        said = {"instructions": INSTRUCTIONS[MODE]}
     if MODE == "old":
         said = {"protocolVersion": "1999-01-01"}
     for request in requests():
