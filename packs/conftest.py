@@ -1,4 +1,4 @@
-"""What the tests of every pack share: packs that are importable without being installed, and fresh interpreters."""
+"""What the tests of every pack share: packs importable without being installed, fresh interpreters, no network."""
 
 import os
 import subprocess
@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from agentos.testing.network import offline
+
 PATHS = [str(file.parent) for file in sorted(Path(__file__).parent.glob("*/pyproject.toml"))]
 sys.path[:0] = [path for path in PATHS if path not in sys.path]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_leaves_the_machine():
+    """Refuse all but loopback: many tests name addresses that only the guard under test keeps from being reached."""
+    with offline():
+        yield
 
 
 @pytest.fixture(scope="session")

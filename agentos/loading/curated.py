@@ -133,8 +133,11 @@ def create_curated_manifest(
     Nothing is imported, unless *check_imports* asks for it: then in a process of its own, with a deadline.
     Names that are not known raise a ManifestError with suggestions.
     """
-    wanted = _Selection.of(packs, categories, channels, exclude)
-    own = _Own.of(_given(options), _given(priorities), _given(secrets))
+    problems: list[Problem] = []
+    wanted = _Selection.of(packs, categories, channels, exclude, problems)
+    own = _Own.of(_given(options), _given(priorities), _given(secrets), problems)
+    if problems:
+        raise ManifestError("curated packs", problems)
     sources = SecretSources(secrets, catalog=as_catalog(catalog), dotenv=dotenv, masker=Masker())
     announced = Announcements()
     outcomes = [_outcome(pack, wanted.why_not(pack), own, sources, announced) for pack in CURATED]
@@ -162,22 +165,26 @@ class _Selection:
     excluded: frozenset[str]
 
     @classmethod
-    def of(cls, packs: Choice | None, categories: Choice | None, channels: Choice, exclude: Iterable[str]) -> Any:
+    def of(
+        cls,
+        packs: Choice | None,
+        categories: Choice | None,
+        channels: Choice,
+        exclude: Iterable[str],
+        problems: list[Problem],
+    ) -> "_Selection":
+        """Return what was asked for, and add to *problems* what can't be."""
         tools = [pack.name for pack in CURATED if pack.category != CHANNELS]
         groups = list(dict.fromkeys(pack.category for pack in CURATED if pack.category != CHANNELS))
         others = [pack.name for pack in CURATED if pack.category == CHANNELS]
         if packs is None and categories is None:
             packs = "all"
-        problems: list[Problem] = []
-        chosen = cls(
+        return cls(
             _chosen("packs", packs or "none", tools, problems, elsewhere=others),
             _chosen("categories", categories or "none", groups, problems, elsewhere=[CHANNELS]),
             _chosen("channels", channels, others, problems),
-            _chosen("exclude", list(_words("exclude", exclude)), [*tools, *others, *groups, CHANNELS], problems),
+            _named_in("exclude", exclude, [*tools, *others, *groups, CHANNELS], problems),
         )
-        if problems:
-            raise ManifestError("curated packs", problems)
-        return chosen
 
     def why_not(self, pack: CuratedPack) -> str | None:
         """Return why *pack* was not asked for; None if it was."""
@@ -192,22 +199,19 @@ class _Selection:
         return "neither it nor its category was asked for"
 
 
-def _words(place: str, value: Iterable[str]) -> Iterable[str]:
-    if isinstance(value, str):
-        raise _fault(place, f"expected a list of names, got the string {value!r}")
-    if not isinstance(value, Iterable):
-        raise _fault(place, f"expected a list of names, got {type(value).__name__}")
-    return value
+def _words(place: str, value: Iterable[str], problems: list[Problem]) -> list[Any]:
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return list(value)
+    got = f"the string {value!r}" if isinstance(value, str) else type(value).__name__
+    problems.append(Problem(place, f"expected a list of names, got {got}"))
+    return []
 
 
-def _fault(place: str, message: str) -> ManifestError:
-    return ManifestError("curated packs", [Problem(place, message)])
-
-
-def _mapping(place: str, value: Any) -> Mapping[Any, Any]:
-    if not isinstance(value, Mapping):
-        raise _fault(place, f"expected a mapping, got {type(value).__name__}")
-    return value
+def _mapping(place: str, value: Any, problems: list[Problem]) -> Mapping[Any, Any]:
+    if isinstance(value, Mapping):
+        return value
+    problems.append(Problem(place, f"expected a mapping, got {type(value).__name__}"))
+    return {}
 
 
 def _chosen(
@@ -217,7 +221,13 @@ def _chosen(
         return frozenset()
     if choice == "all":
         return frozenset(known)
-    names = list(_words(place, choice))
+    return _named_in(place, choice, known, problems, elsewhere=elsewhere)
+
+
+def _named_in(
+    place: str, choice: Iterable[str], known: list[str], problems: list[Problem], *, elsewhere: Iterable[str] = ()
+) -> frozenset[str]:
+    names = _words(place, choice, problems)
     for index, name in enumerate(names):
         if name in elsewhere:
             what = "are chosen by name," if name == CHANNELS else "is a channel; choose it"
@@ -238,20 +248,18 @@ class _Own:
 
     @classmethod
     def of(
-        cls, options: Mapping[str, Mapping[str, Any]], priorities: Mapping[str, int], secrets: Mapping[str, str]
+        cls,
+        options: Mapping[str, Mapping[str, Any]],
+        priorities: Mapping[str, int],
+        secrets: Mapping[str, str],
+        problems: list[Problem],
     ) -> "_Own":
-        known = [pack.name for pack in CURATED]
-        problems = [
-            Problem(f"{place}.{name}", f"unknown pack{did_you_mean(str(name), known)}")
-            for place, given in (("options", options), ("priorities", priorities))
-            for name in _mapping(place, given)
-            if name not in known
-        ]
-        if problems:
-            raise ManifestError("curated packs", problems)
+        """Return what was given, and add to *problems* what can't be."""
+        options, priorities = _by_pack("options", options, problems), _by_pack("priorities", priorities, problems)
         for name, given in options.items():
-            _mapping(f"options.{name}.secrets", _mapping(f"options.{name}", given).get("secrets", {}))
-        return cls(options, priorities, _mapping("secrets", secrets))
+            own = _mapping(f"options.{name}", given, problems).get("secrets", {})
+            _mapping(f"options.{name}.secrets", own, problems)
+        return cls(options, priorities, _mapping("secrets", secrets, problems))
 
     def declared(self, pack: CuratedPack) -> dict[str, bool]:
         """Return the secrets that *pack* declares, also those that its options name, and whether it can do without."""
@@ -276,6 +284,13 @@ class _Own:
             priority=self.priorities.get(pack.name),
             permissions=pack.permissions,
         )
+
+
+def _by_pack(place: str, given: Any, problems: list[Problem]) -> Mapping[str, Any]:
+    known, by_pack = [pack.name for pack in CURATED], _mapping(place, given, problems)
+    unknown = [name for name in by_pack if name not in known]
+    problems += [Problem(f"{place}.{name}", f"unknown pack{did_you_mean(str(name), known)}") for name in unknown]
+    return by_pack
 
 
 def _named(value: Any, path: tuple[str, ...]) -> Iterator[str]:

@@ -64,7 +64,7 @@ class Candidate:
     succeeded: set[str] = attrs.field(factory=set, repr=False)
     """The tools of which a call succeeded, in whatever check; one that was only previewed did not."""
     defying: set[str] = attrs.field(factory=set, repr=False)
-    """The tools that went on when they were cancelled: they are called no more."""
+    """The tools that went on when they were cancelled, or could not be called again: they are called no more."""
     kept: dict[Any, Any] = attrs.field(factory=dict, repr=False)
     """What was worked out once and is of use to several checks."""
     _entry: PackEntry = attrs.field(init=False, repr=False)
@@ -274,7 +274,7 @@ class Session:
         """Do the same with a watchdog that is there already. A tool that once defied its cancellation is not called."""
         candidate = self.candidate
         if tool.name in candidate.defying:
-            return NotMade("the call was not made: see the check `cancel`")
+            return NotMade("the call was not made: see the checks `cancel` and `timeout`")
         result = await watchdog.ended(self.call(tool, arguments), candidate.limit, candidate.grace)
         if isinstance(result, Unended) and candidate.may_run(tool):
             candidate.defying.add(tool.name)

@@ -21,16 +21,23 @@ _TINY = 0.001
 
 @tool_check("cancel", can_run)
 async def cancel(candidate: Candidate, tool: Tool) -> Remarks:
-    """End when it is cancelled, in a result, with nothing left running."""
+    """End when it is cancelled, in a result, with nothing left running, and be there for the next call."""
+    found: list[tuple[str, str]] = []
     async with candidate.room():
         for arguments in candidate.arguments(tool)[:1]:
             async with candidate.host() as session:
-                usual = _error_of(await session.bounded_call(tool, arguments))  # what is made once is made now
+                usual = await session.bounded_call(tool, arguments)  # what is made once is made now
+                candidate.kept[_WORKS, tool.name] = is_success(usual)
                 before = Running.now()
-                found = [_went_on(candidate)] if tool.name in candidate.defying else []
-                found += [] if found else await _ways_to_end(session, tool, arguments, usual, before)
-            for message, cure in (*found, *await before.left_over(candidate.grace)):
-                yield candidate.finding("cancel", f"after a call was cancelled {message}", cure, tool=tool.name)
+                found += [_went_on(candidate)] if tool.name in candidate.defying else []
+                found += [] if found else await _ways_to_end(session, tool, arguments, _error_of(usual), before)
+                if not found and _is_repeatable(candidate, tool):
+                    found += _gone(candidate, tool, await session.bounded_call(tool, arguments))
+            found += await before.left_over(candidate.grace)
+    if not found and not _is_repeatable(candidate, tool):
+        found += _gone(candidate, tool, await _alone(candidate, tool))
+    for message, cure in found:
+        yield candidate.finding("cancel", f"after a call was cancelled {message}", cure, tool=tool.name)
 
 
 async def _ways_to_end(
@@ -41,6 +48,32 @@ async def _ways_to_end(
         if found := await _cancelled(session, tool, arguments, patience, usual):
             return found
     return [*await _given_up(session, tool, arguments), *await _going_on(session, before)]
+
+
+_WORKS = "works"
+"""What is kept of a tool: whether a call alone, with the first of its arguments, succeeded."""
+
+
+async def _alone(candidate: Candidate, tool: Tool) -> Any:
+    """Return the result of one call, in a room and a host of its own."""
+    async with candidate.room(), candidate.host() as session:
+        for arguments in candidate.arguments(tool)[:1]:
+            return await session.bounded_call(tool, arguments)
+    return NotMade("no arguments could be made")
+
+
+async def _check_works(candidate: Candidate, tool: Tool) -> None:
+    if (_WORKS, tool.name) not in candidate.kept:
+        candidate.kept[_WORKS, tool.name] = is_success(await _alone(candidate, tool))
+
+
+def _gone(candidate: Candidate, tool: Tool, again: Any) -> list[tuple[str, str]]:
+    """Say if a call that used to succeed does so no more. Then no other is made: all would say the same."""
+    if not candidate.kept[_WORKS, tool.name] or is_success(again) or isinstance(again, NotMade):
+        return []
+    candidate.defying.add(tool.name)
+    told = again.content if isinstance(again, ToolResult) else again
+    return [(f"it can't be called any more: {told[:200]}", "let go in `finally` of what a call holds")]
 
 
 _LET_THROUGH = "let CancelledError through"
@@ -101,7 +134,9 @@ async def _going_on(session: Session, before: Running) -> list[tuple[str, str]]:
 
 @tool_check("timeout", can_run)
 async def timeout(candidate: Candidate, tool: Tool) -> Remarks:
-    """End when its time is up, in a result, with nothing left running."""
+    """End when its time is up, in a result, with nothing left running, and be there for the next call."""
+    found: list[tuple[str, str]] = []
+    await _check_works(candidate, tool)
     async with candidate.room():
         for arguments in candidate.arguments(tool)[:1]:
             async with candidate.host(alter=_hurried) as session:
@@ -110,10 +145,12 @@ async def timeout(candidate: Candidate, tool: Tool) -> Remarks:
                 before = Running.now()
                 result = await session.bounded_call(hurried, arguments)
                 is_told = isinstance(result, ToolResult | NotMade)
-                found = [] if is_told else [(f"{result}", "await something now and then")]
+                found += [] if is_told else [(f"{result}", "await something now and then")]
                 found += await _going_on(session, before)
-            for message, cure in (*found, *await before.left_over(candidate.grace)):
-                yield candidate.finding("timeout", f"after its time was up {message}", cure, tool=tool.name)
+            found += await before.left_over(candidate.grace)
+    found += [] if found else _gone(candidate, tool, await _alone(candidate, tool))
+    for message, cure in found:
+        yield candidate.finding("timeout", f"after its time was up {message}", cure, tool=tool.name)
 
 
 def _hurried(descriptors: list[Descriptor[Any]]) -> Iterator[Descriptor[Any]]:
@@ -127,9 +164,18 @@ def _hurried(descriptors: list[Descriptor[Any]]) -> Iterator[Descriptor[Any]]:
 async def parallel(candidate: Candidate, tool: Tool) -> Remarks:
     """Answer the same call eight times at once as it answers it once."""
     alone, results = await _at_once(candidate, tool)
-    for message in _differing(tool, alone, results, is_same=_is_repeatable(candidate, tool)):
+    found = [*_differing(tool, alone, results, is_same=_is_repeatable(candidate, tool))]
+    if _has_worked(candidate, tool) and not isinstance(alone, NotMade) and not is_success(alone):
+        found.append(f"a call alone succeeded before, and fails now: {text_of(alone)[:200]}")
+    for message in found:
         cure = "keep what belongs to one call out of what all calls share"
         yield candidate.finding("parallel", message, cure, tool=tool.name)
+
+
+def _has_worked(candidate: Candidate, tool: Tool) -> bool:
+    """Tell whether a call with the same arguments succeeded before: it was seen, or is a sample of its author."""
+    is_sampled = tool.name in candidate.samples and tool.name in candidate.succeeded
+    return is_sampled or bool(candidate.kept.get((_WORKS, tool.name)))
 
 
 def _is_repeatable(candidate: Candidate, tool: Tool) -> bool:

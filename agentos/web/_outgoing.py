@@ -19,6 +19,8 @@ File = bytes | tuple[str, bytes] | tuple[str, bytes, str]
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
+_SIGNS = re.compile(r"[^a-z0-9]")
+"""What some servers take for one another in the name of a header: `Content_Length` too says where a request ends."""
 _VALUE = re.compile(r"([!-~]([\t -~]*[!-~])?)?")
 _COUNT_LIMIT = 100
 _SIZE_LIMIT = 32_768
@@ -88,7 +90,7 @@ def _checked(headers: Mapping[str, str] | Pairs | None) -> list[tuple[str, str]]
     for name, value in lines:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise _refused("a header has a name that can't be sent")
-        if name.lower() in _OURS or name.lower().startswith("proxy-"):
+        if (folded := _SIGNS.sub("-", name.lower())) in _OURS or folded.startswith("proxy-"):
             raise _refused(f"the header {name} is set by the client; leave it out")
         check_value(value, f"the header {name}")
     return lines

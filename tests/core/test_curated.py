@@ -144,9 +144,24 @@ class TestWrongNames:
 
     def test_all_are_told_at_once(self, site):
         with pytest.raises(ManifestError) as caught:
-            create_curated_manifest(packs=["alpa"], exclude=["bta"])
+            create_curated_manifest(
+                packs=["alpa"],
+                categories="letters",
+                exclude=["bta"],
+                options={"gama": {}, "beta": {"secrets": 3}},
+                priorities=[],
+                secrets="x",
+            )
 
-        assert [problem.path for problem in caught.value.problems] == ["packs[0]", "exclude[0]"]
+        assert [problem.path for problem in caught.value.problems] == [
+            "packs[0]",
+            "categories",
+            "exclude[0]",
+            "options.gama",
+            "priorities",
+            "options.beta.secrets",
+            "secrets",
+        ]
 
 
 class TestWhatIsMissing:

@@ -112,6 +112,8 @@ TOLD = {
     "twice-raises_when_it_goes": "unloading raised",
     "cancel-goes_on": "after a call was cancelled it went on for more than",
     "cancel-takes_it_for_a_failure": "after a call was cancelled it ended as ToolRaised",
+    "cancel-can_not_be_called_again": "it can't be called any more: ToolRaised: ValueError: it is busy",
+    "timeout-can_not_be_called_again": "it can't be called any more: ToolRaised: ValueError: it is busy",
     "timeout-leaves_the_rest_to_a_task_when_time_is_short": "after its time was up the task",
     "timeout-goes_on": "after its time was up it went on",
     "timeout-goes_on_in_a_thread_of_the_loop": "after its time was up Event.wait still runs in a thread",

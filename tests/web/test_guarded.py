@@ -1118,6 +1118,8 @@ async def test_a_name_that_nobody_knows_is_unreachable(resolve):
         {"Host": "evil.test"},
         {"content-length": "0"},
         {"Transfer-Encoding": "chunked"},
+        {"Content_Length": "0"},
+        {"Transfer.Encoding": "chunked"},
         {"Connection": "x"},
         {"Proxy-Authorization": "x"},
         {"Accept-Encoding": "br"},

@@ -1,10 +1,14 @@
 """The web server for the tests of packs."""
 
 import asyncio
+import socket
+import sys
 
 import httpx
 import pytest
 from agentos_pack_common.loopback import serving
+
+from agentos.testing.network import NetworkRefusedError
 
 PAGES = {"/list": [1, 2], "/page.html": b"<p>x</p>", "/report.pdf": b"%PDF-", "/raw": b"\0"}
 
@@ -48,3 +52,12 @@ async def test_who_says_nothing_holds_nobody_up():
     assert await reader.read() == b""
     writer.close()
     await writer.wait_closed()
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "10.0.0.1", "169.254.169.254"])
+def test_no_test_of_a_pack_leaves_the_machine(address):
+    """What is asked here is what Python asks before it connects: were it allowed, still nothing would be sent."""
+    with pytest.raises(NetworkRefusedError):
+        sys.audit("socket.connect", None, (address, 80))
+    with pytest.raises(socket.gaierror):
+        sys.audit("socket.getaddrinfo", "pack.invalid", 80, 0, 0, 0)

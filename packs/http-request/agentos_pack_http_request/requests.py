@@ -8,7 +8,7 @@ import attrs
 from agentos_pack_common import clip, parse_url, plain
 
 from agentos import Masker
-from agentos_pack_http_request.settings import Credential, Settings
+from agentos_pack_http_request.settings import Credential, Settings, folded, is_of_connection
 
 MAX_BODY = 200_000
 MAX_HEADERS = 50
@@ -75,14 +75,16 @@ def prepare(
 
 
 def _check_headers(request: Request) -> None:
-    taken = request.credential.header.lower() if request.credential else None
-    names = [name.lower() for name in request.headers]
+    taken = folded(request.credential.header) if request.credential else None
+    names = [folded(name) for name in request.headers]
     for name in request.headers:
-        if names.count(name.lower()) > 1:
+        if names.count(folded(name)) > 1:
             raise ValueError(f"headers: {name} is said twice; say it once")
-        if name.lower() in _OVERRIDES:
+        if is_of_connection(name):
+            raise ValueError(f"headers: {name} is set by the client; leave it out")
+        if folded(name) in _OVERRIDES:
             raise ValueError(f"headers: {name} is not sent; say the method that is meant in `method`")
-        if name.lower() == taken:
+        if folded(name) == taken:
             raise ValueError(f"headers: {name} is filled in for this host; leave it out")
 
 

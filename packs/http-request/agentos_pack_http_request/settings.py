@@ -13,13 +13,24 @@ Origin = tuple[str, str, int]
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _PLACE = re.compile(r"\{(base64)?\}")
-_NOT_FOR_SECRETS = frozenset(
+_CONNECTION = frozenset(
     {
-        *("accept", "accept-language", "user-agent", "content-type"),  # these follow a redirect to another origin
         *("host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade"),
         *("expect", "accept-encoding"),
     }
 )
+_FOLLOWING = frozenset({"accept", "accept-language", "user-agent", "content-type"})
+"""Headers that follow a redirect to another origin."""
+
+
+def folded(name: str) -> str:
+    """Return a header's name as servers may compare it: behind CGI and WSGI every other sign counts as a dash."""
+    return re.sub(r"[^a-z0-9]", "-", name.lower())
+
+
+def is_of_connection(name: str) -> bool:
+    """Tell whether a header says whom a request reaches and where it ends."""
+    return folded(name) in _CONNECTION or folded(name).startswith("proxy-")
 
 
 def _is_named(_: Any, __: Any, value: str) -> None:
@@ -28,8 +39,7 @@ def _is_named(_: Any, __: Any, value: str) -> None:
 
 
 def _can_carry(_: Any, __: Any, value: str) -> None:
-    name = value.lower()
-    if not _HEADER.fullmatch(value) or name in _NOT_FOR_SECRETS or name.startswith("proxy-"):
+    if not _HEADER.fullmatch(value) or is_of_connection(value) or folded(value) in _FOLLOWING:
         raise ValueError("this header can't carry a secret; use Authorization, or the one that the API asks for")
 
 

@@ -142,6 +142,13 @@ async def test_a_body_does_not_follow_a_redirect_to_another_origin(hosting, site
         {"X-HTTP-Method-Override": "DELETE"},
         {"x-http-method": "DELETE"},
         {"X-Method-Override": "DELETE"},
+        {"X_HTTP_Method_Override": "DELETE"},
+        {"X-HTTP_METHOD-OVERRIDE": "DELETE"},
+        {"X.Http.Method": "DELETE"},
+        {"X-A": "1", "x_a": "2"},
+        {"Content_Length": "0"},
+        {"Transfer_Encoding": "chunked"},
+        {"Proxy_Authorization": "Basic eA=="},
     ],
 )
 @pytest.mark.parametrize("name", ["http_get", "http_request"])
@@ -320,6 +327,15 @@ async def test_the_model_cannot_take_the_place_of_the_secret(hosting, site):
         result = await call(host, "http_get", url=f"{site.url}/", headers={"authorization": "Bearer mine"})
 
     assert "authorization is filled in for this host" in result.content
+    assert site.seen == []
+
+
+@pytest.mark.parametrize("name", ["x-api-key", "X_Api_Key", "X.Api-Key"])
+async def test_the_model_cannot_send_beside_the_secret_what_a_server_takes_for_it(hosting, site, name):
+    async with hosting(site, **secured(site, header="X-Api-Key")) as host:
+        result = await call(host, "http_get", url=f"{site.url}/", headers={name: "mine"})
+
+    assert f"{name} is filled in for this host" in result.content
     assert site.seen == []
 
 

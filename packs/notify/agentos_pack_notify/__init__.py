@@ -1,6 +1,7 @@
 """Messages from agents to people, by the targets that an operator names.
 
-targets   the secret `apprise.urls` read as named targets; delivery   (on apprise)
+targets   the secret `apprise.urls` read as named targets
+delivery  one message sent, in a process of its own   (on apprise, in _child)
 schedule  messages that wait for their time in a SQLite file
 tools     notify_send, notify_targets, notify_schedule, notify_scheduled, notify_cancel
 

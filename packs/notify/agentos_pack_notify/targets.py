@@ -1,22 +1,18 @@
 """Named targets: what the secret says, checked, and messages delivered to them.
 
-An address never leaves this module: not in an error, not in a result, not in a log.
+An address leaves this module for the process that sends, and by no other way: not in an error, a result or a log.
 """
 
-import asyncio
 import difflib
-import logging
 import re
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 from agentos_pack_common import plain
 
-if TYPE_CHECKING:
-    from apprise import NotifyBase
+from agentos_pack_notify.delivery import send
 
 SECRET = "apprise.urls"  # noqa: S105 - the secret's name
 MAX_TARGETS = 100
@@ -46,12 +42,11 @@ SCHEMAS = (
     "workflows",
     "zulip",
 )
-"""Services that send a message somewhere else. What shows it on the host's desktop, runs a program or writes a file
-stays out unless the operator names it."""
+"""Services that send a message somewhere else. What shows it on the host's desktop or writes to its log stays out
+unless the operator names it."""
 
-_LINGERING = 1.0
-"""For how many seconds a thread waits on for an answer after it was given up."""
-_NEVER = frozenset({"script", "exec", "file", "custom", "schema"})
+_NEVER = frozenset({"script", "exec", "file", "macosx", "custom", "schema"})
+"""What runs a program or writes a file, or would if apprise had it; not even the operator can name it."""
 _TARGET = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]{0,63})=(?P<schema>[A-Za-z0-9]{1,30})://\S+")
 
 
@@ -129,13 +124,19 @@ class Targets:
     async def deliver(self, name: str, title: str, body: str) -> None:
         """Deliver a message, or raise DeliveryError."""
         target = self.find(name)
-        try:
-            async with asyncio.timeout(self.timeout):
-                is_delivered = await asyncio.to_thread(_send_in_silence, target, title, body, self.timeout)
-        except TimeoutError:
-            raise UncertainError(f"{name}: no answer within {self.timeout:g} s; it may still arrive") from None
-        if not is_delivered:
-            raise DeliveryError(f"{name}: the service did not take the message; check its address and its account")
+        outcome = await send(target.address, title, body, self.timeout)
+        if outcome != "taken":
+            kind, words = _FAILURES[outcome]
+            raise kind(f"{name}: {words.format(schema=target.schema, seconds=self.timeout)}")
+
+
+_FAILURES: Mapping[str, tuple[type[DeliveryError], str]] = {
+    "refused": (DeliveryError, "the service did not take the message; check its address and its account"),
+    "unusable": (DeliveryError, "its address is not one that {schema} understands; correct the secret"),
+    "unstarted": (DeliveryError, "nothing was sent, since apprise did not start on this machine; try again later"),
+    "unanswered": (UncertainError, "no answer within {seconds:g} s; it may still arrive"),
+    "broken": (UncertainError, "the delivery broke off, as one does whose answer has no end; it may have arrived"),
+}
 
 
 def read_targets(text: str, schemas: tuple[str, ...]) -> Mapping[str, Target]:
@@ -154,76 +155,3 @@ def read_targets(text: str, schemas: tuple[str, ...]) -> Mapping[str, Target]:
         if len(found) > MAX_TARGETS:
             raise ValueError(f"{SECRET}: more than {MAX_TARGETS} targets")
     return found
-
-
-_SPEAKERS = ("apprise", "urllib3", "requests", "charset_normalizer")
-
-
-class _Silence(logging.Filter):
-    """Drops what is logged by a thread that is sending: services log addresses, tokens and payloads as they are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._threads: set[int] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - a filter's signature
-        """Let pass what is logged by others."""
-        return threading.get_ident() not in self._threads
-
-    def __enter__(self) -> None:
-        self._threads.add(threading.get_ident())
-        # A filter holds for the one logger that is written to, and not for those beneath it.
-        known = [name for name in list(logging.root.manager.loggerDict) if name.partition(".")[0] in _SPEAKERS]
-        for name in (*_SPEAKERS, *known):
-            logging.getLogger(name).addFilter(self)
-
-    def __exit__(self, *_: object) -> None:
-        self._threads.discard(threading.get_ident())
-
-
-_silence = _Silence()
-
-
-def _send_in_silence(target: Target, title: str, body: str, timeout: float) -> bool:
-    import apprise  # noqa: F401 - so that all who log are there before they are silenced
-    import requests  # noqa: F401 - as above
-
-    # Some services log in again or out when they are disposed of: that is within the silence too.
-    with _silence:
-        return _send(target, title, body, timeout)
-
-
-def _send(target: Target, title: str, body: str, timeout: float) -> bool:
-    """Send by apprise: as text, with nothing in it interpreted, no attachments, no retries of its own."""
-    from apprise import NotifyFormat
-
-    service = _service(target)
-    service.socket_connect_timeout = min(service.socket_connect_timeout, timeout)
-    # Apprise takes a service that is slow to answer for one that refused. The caller's limit comes first, and knows.
-    service.socket_read_timeout = timeout + _LINGERING
-    # Services know no failure but False; whatever one raises is no delivery either, and its words may hold the address.
-    try:
-        return service.notify(body=body, title=title, body_format=NotifyFormat.TEXT) is True
-    except Exception:  # noqa: BLE001 - foreign code, one of a hundred services
-        return False
-
-
-def _service(target: Target) -> "NotifyBase":
-    from apprise import Apprise, AppriseAsset
-
-    asset = AppriseAsset(  # without a storage_path it keeps nothing on disk
-        allow_templates=False,
-        interpret_escapes=False,
-        interpret_emojis=False,
-        http_redirects=0,
-        pgp_autogen=False,
-        pem_autogen=False,
-        secure_logging=True,
-        plugin_paths=[],
-    )
-    service = Apprise.instantiate(target.address, asset=asset)
-    if service is None:
-        raise DeliveryError(
-            f"{target.name}: its address is not one that {target.schema} understands; correct the secret"
-        )
-    return service

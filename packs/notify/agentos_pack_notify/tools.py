@@ -10,11 +10,14 @@ from agentos_pack_common import plain
 from agentos_pack_common.sqlite import storable
 
 from agentos import Schema, Tool, ToolContext, tool
+from agentos_pack_notify.delivery import START
 from agentos_pack_notify.schedule import Message, Schedule
 from agentos_pack_notify.targets import MAX_BODY, MAX_TITLE, Targets
 
 MAX_LISTED = 100
 FARTHEST = timedelta(days=3_660)
+_ENDING = 2.0
+"""Seconds for a delivery whose time is up to end, so that what is known of it is told."""
 
 TargetName = Annotated[str, "The name of a target, as notify_targets lists it", Schema(minLength=1, maxLength=64)]
 Title = Annotated[str, "A short subject on one line; may be empty", Schema(maxLength=MAX_TITLE)]
@@ -143,7 +146,7 @@ class NotifyTools:
 def tools_of(targets: Targets, schedule: Schedule) -> list[Tool]:
     """Return the pack's tools."""
     made = NotifyTools(targets, schedule)
-    seconds = targets.timeout + 10
+    seconds = targets.timeout + START + _ENDING
     reads = tool(effect="read", required_access=("notify:read",), timeout=15, category="channels")
     access = ("notify:send",)
     sends = partial(tool, effect="mutate", required_access=access, category="channels")

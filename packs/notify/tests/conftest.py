@@ -22,6 +22,10 @@ class Hook:
         self.headers = ""
         self.port = 0
         self.held = None
+        self.pours = None
+        self.pause = 0.0
+        self.gone = asyncio.Event()
+        self.is_over = False
 
     @asynccontextmanager
     async def serving(self):
@@ -30,6 +34,7 @@ class Hook:
         try:
             yield self
         finally:
+            self.is_over = True
             server.close()
             await server.wait_closed()
 
@@ -40,9 +45,36 @@ class Hook:
         self.arrived.put_nowait(self.received[-1])
         if self.held is not None:
             await self.held.wait()
+        if self.pours is not None:
+            await self._pour(writer)
+            return
         writer.write(f"HTTP/1.1 {self.status}\r\n{self.headers}Content-Length: 0\r\nConnection: close\r\n\r\n".encode())
         writer.close()
         await writer.wait_closed()
+
+    async def _pour(self, writer):
+        """Answer with as many chunks as `pours` yields, or until nobody listens any more."""
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        try:
+            for chunk in self.pours:
+                writer.write(chunk)
+                await writer.drain()
+                await asyncio.sleep(self.pause)
+                if self.is_over:
+                    break
+        except ConnectionError:
+            self.gone.set()
+        writer.close()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_leaves_the_machine(_nothing_leaves_the_machine, monkeypatch):
+    """Lead what a service would send elsewhere to a proxy that is not there: deliveries run in another process."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("no_proxy", raising=False)
 
 
 @pytest.fixture

@@ -3,8 +3,12 @@
 import asyncio
 import json
 import re
+from itertools import repeat
+from pathlib import Path
 
 import pytest
+from agentos_pack_common import run_process
+from agentos_pack_notify import delivery
 from agentos_pack_notify.targets import SCHEMAS, DeliveryError, Options, Targets, UncertainError, read_targets
 from apprise import NotificationManager
 
@@ -117,25 +121,72 @@ class TestFailure:
         finally:
             hook.held.set()
 
-    async def test_connecting_may_take_no_longer_than_a_delivery(self, hook, monkeypatch):
-        import requests
+    async def test_a_service_that_answers_drop_by_drop_is_given_up_and_left(self, hook):
+        hook.pours, hook.pause = repeat(b"."), 0.1
 
-        waits, send = [], requests.request
+        with pytest.raises(UncertainError, match=r"ops: no answer within 0\.5 s; it may still arrive"):
+            await Targets(Options(timeout=0.5), lambda: json_target(hook)).deliver("ops", "", "x")
 
-        def request(*arguments, timeout, **settings):
-            waits.append(timeout)
-            return send(*arguments, timeout=timeout, **settings)
+        await asyncio.wait_for(hook.gone.wait(), 60)
 
-        monkeypatch.setattr(requests, "request", request)
-        await Targets(Options(timeout=1.5), lambda: json_target(hook)).deliver("ops", "", "x")
+    async def test_a_service_that_answers_without_end_is_given_up_and_left(self, hook):
+        hook.pours = repeat(bytes(1_000_000), 1_000)
 
-        assert waits == [(1.5, 2.5)]
+        with pytest.raises(UncertainError, match="ops: the delivery broke off"):
+            await Targets(Options(timeout=60), lambda: json_target(hook)).deliver("ops", "", "x")
+
+        await asyncio.wait_for(hook.gone.wait(), 60)
+
+    async def test_a_call_that_is_cancelled_ends_its_delivery(self, hook):
+        hook.pours, hook.pause = repeat(b"."), 0.1
+        targets = Targets(Options(timeout=120), lambda: json_target(hook))
+        sending = asyncio.create_task(targets.deliver("ops", "", "x"))
+        await asyncio.wait_for(hook.arrived.get(), 60)
+        sending.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        await asyncio.wait_for(hook.gone.wait(), 60)
+
+    async def test_a_delivery_that_did_not_begin_is_none_that_may_arrive(self, hook, monkeypatch):
+        monkeypatch.setattr(delivery, "_CHILD", Path(__file__).with_name("no_such_file.py"))
+
+        with pytest.raises(DeliveryError, match="ops: nothing was sent") as caught:
+            await Targets(Options(), lambda: json_target(hook)).deliver("ops", "", "x")
+
+        assert (type(caught.value), hook.received) == (DeliveryError, [])
+
+    async def test_an_address_that_its_service_does_not_understand_is_told_without_it(self):
+        with pytest.raises(DeliveryError, match="its address is not one that slack understands") as caught:
+            await Targets(Options(), lambda: "ops=slack://s3cr3t").deliver("ops", "", "x")
+
+        assert "s3cr3t" not in str(caught.value)
+
+    async def test_no_address_stands_in_the_arguments_or_the_environment_of_a_process(self, hook, monkeypatch):
+        started = []
+
+        async def noted(argv, **settings):
+            started.append((argv, settings["env"]))
+            return await run_process(argv, **settings)
+
+        monkeypatch.setattr(delivery, "run_process", noted)
+        monkeypatch.setenv("APPRISE_URLS", json_target(hook))
+        await Targets(Options(), lambda: json_target(hook)).deliver("ops", "", "x")
+
+        assert (len(started), len(hook.received)) == (1, 1)
+        assert "s3cr3t" not in repr(started)
+
+    async def test_the_proxy_of_the_host_is_used(self, hook, monkeypatch):
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{hook.port}")
+        await Targets(Options(), lambda: "ops=json://127.0.0.2:1/hook").deliver("ops", "", "by proxy")
+
+        assert [one["message"] for one in hook.received] == ["by proxy"]
 
     async def test_nothing_is_kept_on_disk(self):
-        from agentos_pack_notify.targets import Target, _service
+        from agentos_pack_notify._child import service_of
         from apprise.common import PersistentStoreMode
 
-        service = _service(Target("ops", "json", "json://127.0.0.1/hook"))
+        service = service_of("json://127.0.0.1/hook")
 
         assert (service.store.mode, service.asset.storage_path) == (PersistentStoreMode.MEMORY, None)
 
@@ -223,6 +274,15 @@ class TestOptions:
     def test_a_schema_that_apprise_does_not_have_is_refused(self, schema, message):
         with pytest.raises(ValueError, match=re.escape(message)):
             Options(schemas=("json", schema))
+
+    def test_no_schema_that_runs_a_program_can_be_named(self):
+        runs = re.compile(r"\bsubprocess\b|\bos\.(system|popen|exec|spawn|posix_spawn)|\bPopen\b|\bpty\b")
+        plugins = Path(NotificationManager.module_path)
+        running = [file.name for file in plugins.rglob("*.py") if runs.search(file.read_text(encoding="utf-8"))]
+
+        assert running == ["macosx.py"]
+        with pytest.raises(ValueError, match="expected schemas of apprise such as mailto, got 'macosx'"):
+            Options(schemas=("json", "macosx"))
 
     def test_every_schema_of_apprise_may_be_named_but_those_that_run_or_write(self):
         assert Options(schemas=("json", "growl")).schemas == ("json", "growl")

@@ -6,9 +6,10 @@ request needs them; where these are found is part of the request.
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 
 class RefusedError(Exception):
@@ -24,6 +25,7 @@ class RefusedError(Exception):
 
 def main() -> None:
     """Answer one request."""
+    replies = _taken_stdout()
     request = json.load(sys.stdin)
     sys.path.extend(request.pop("paths", ()))
     try:
@@ -34,7 +36,15 @@ def main() -> None:
         reply = {"error": "it needs more memory than it may have; ask for less"}
     except Exception as error:  # noqa: BLE001 - whatever the database says is the reply
         reply = {"error": _told(error)}
-    json.dump(reply, sys.stdout)
+    with replies:
+        json.dump(reply, replies)
+
+
+def _taken_stdout() -> TextIO:
+    """Return standard output for the reply alone; what a library prints goes nowhere, by whatever way it prints it."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return replies
 
 
 def _action(request: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:

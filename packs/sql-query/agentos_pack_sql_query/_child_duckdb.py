@@ -1,7 +1,7 @@
 """A DuckDB file, or files of other kinds as its tables; all else outside is shut off before a query is seen."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _CHUNK = 100
+# DuckDB takes a process like this one for a terminal, and after two seconds would show how far it is.
+_QUIET = ("enable_progress_bar = false",)
 _SHUT = ("enable_external_access = false", "lock_configuration = true")
 _CONFIG = {
     "allow_community_extensions": "false",
@@ -81,10 +83,10 @@ def _opened(request: dict[str, Any]) -> Iterator["DuckDBPyConnection"]:
     target, files = request["target"] or ":memory:", request["files"]
     config: dict[str, Any] = {**_CONFIG, "memory_limit": f"{request['memory_megabytes']}MB"}
     with closing(duckdb.connect(target, read_only=bool(request["target"]), config=config)) as connection:
+        _set(connection, _QUIET)
         for name, (reader, path) in files.items():
             _load(connection, name, reader, path)
-        for setting in _SHUT:
-            connection.execute(f"SET {setting}")
+        _set(connection, _SHUT)
         clock = threading.Timer(request["seconds"], connection.interrupt)
         clock.daemon = True
         clock.start()
@@ -92,6 +94,11 @@ def _opened(request: dict[str, Any]) -> Iterator["DuckDBPyConnection"]:
             yield connection
         finally:
             clock.cancel()
+
+
+def _set(connection: "DuckDBPyConnection", settings: Iterable[str]) -> None:
+    for setting in settings:
+        connection.execute(f"SET {setting}")
 
 
 def _load(connection: "DuckDBPyConnection", name: str, reader: str, path: str) -> None:

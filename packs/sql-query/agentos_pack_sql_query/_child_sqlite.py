@@ -1,9 +1,11 @@
 """A SQLite file, opened so that nothing but reading is possible."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +13,10 @@ from agentos_pack_sql_query._child import RefusedError
 from agentos_pack_sql_query._rows import Rows
 
 _STEPS = 1_000
+_SHARED, _ALONE = "mode=ro", "mode=ro&immutable=1"
+_HEADER = 100
+_WAL = b"\2\2"
+"""What the header of a file in WAL mode has at 18, for writing and for reading."""
 _SETTINGS = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "cache_size=-8000")
 _MASTERS = frozenset({"sqlite_master", "sqlite_schema"})
 _RESERVED = "sqlite_"
@@ -43,7 +49,16 @@ _LIMITS = {
 
 def query(request: dict[str, Any]) -> dict[str, Any]:
     """Run one SELECT and return its first rows."""
-    with _opened(request) as connection:
+    return _leaving_nothing(_query, request)
+
+
+def schema(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables and views, without those that SQLite and its indexes keep for themselves."""
+    return _leaving_nothing(_schema, request)
+
+
+def _query(request: dict[str, Any], mode: str) -> dict[str, Any]:
+    with _opened(request, mode) as connection:
         guard = _Guard(connection)
         try:
             cursor = connection.execute(request["sql"], request["parameters"])
@@ -63,9 +78,8 @@ def query(request: dict[str, Any]) -> dict[str, Any]:
     return {"columns": columns, "rows": rows.rows, "truncated": rows.truncated}
 
 
-def schema(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables and views, without those that SQLite and its indexes keep for themselves."""
-    with _opened(request) as connection:
+def _schema(request: dict[str, Any], mode: str) -> dict[str, Any]:
+    with _opened(request, mode) as connection:
         found = connection.execute(
             "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'view', 'virtual')"
             " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND (?1 = '' OR instr(lower(name), lower(?1)))"
@@ -93,10 +107,42 @@ def _table(connection: sqlite3.Connection, name: str, kind: str, most: int) -> d
     return table
 
 
+def _leaving_nothing(read: Callable[[dict[str, Any], str], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
+    """Read a file in WAL mode that nobody has open as one that can't change; if it does meanwhile, read it again.
+
+    Else SQLite lays its log and its index beside such a file, even to read it, and leaves them there.
+    """
+    before = _at_rest(request["target"])
+    if before is None:
+        return read(request, _SHARED)
+    try:
+        found = read(request, _ALONE)
+    except Exception:
+        if _at_rest(request["target"]) == before:
+            raise
+    else:
+        if _at_rest(request["target"]) == before:
+            return found
+    return read(request, _SHARED)
+
+
+def _at_rest(path: str) -> tuple[object, ...] | None:
+    """Return by what a change of the file can be seen; None if it is not in WAL mode, or has a log beside it."""
+    real = Path(path).resolve()
+    try:
+        with real.open("rb") as file:
+            header, status = file.read(_HEADER), os.fstat(file.fileno())
+    except OSError:  # SQLite tells why, without the path
+        return None
+    if header[18:20] != _WAL or Path(f"{real}-wal").exists():
+        return None
+    return header, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 @contextmanager
-def _opened(request: dict[str, Any]) -> Iterator[sqlite3.Connection]:
+def _opened(request: dict[str, Any], mode: str) -> Iterator[sqlite3.Connection]:
     """Open the file read-only, within limits of SQLite's own."""
-    uri = f"file:{quote(request['target'])}?mode=ro"
+    uri = f"file:{quote(request['target'])}?{mode}"
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=2.0)) as connection:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         for limit, value in _LIMITS.items():

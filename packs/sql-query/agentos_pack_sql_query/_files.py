@@ -1,5 +1,6 @@
 """SQLite and DuckDB files: each call in a process of its own, which ends when its time or memory is used up."""
 
+import contextlib
 import importlib.util
 import json
 import math
@@ -126,8 +127,15 @@ async def _run(request: dict[str, Any], seconds: float, megabytes: int, told: fl
         raise ValueError(f"sql: it took longer than {told:g} s; ask for less, or narrow it with WHERE")
     if result.exit_code != 0 or result.truncated:
         raise ValueError("sql: it needs more memory than it may have; ask for less")
-    reply: dict[str, Any] = json.loads(result.stdout)
-    return reply
+    return _read(result.stdout)
+
+
+def _read(said: bytes) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        reply = json.loads(said)
+        if isinstance(reply, dict):
+            return reply
+    raise ValueError("sql: the process that asks the database gave no reply that can be read; try again")
 
 
 def _ok(reply: dict[str, Any], place: str) -> dict[str, Any]:

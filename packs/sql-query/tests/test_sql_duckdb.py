@@ -4,7 +4,7 @@ import asyncio
 
 import duckdb
 import pytest
-from agentos_pack_sql_query import _child_duckdb
+from agentos_pack_sql_query import _child_duckdb, _files
 from agentos_pack_sql_query._child import RefusedError
 from agentos_pack_sql_query.engines import engine_for
 from agentos_pack_sql_query.sources import source_of_files, source_of_url
@@ -17,6 +17,13 @@ SALES = "day,product,price,count\n2024-01-31,tea,2.5,4\n2024-02-01,milk,1.25,2\n
 def sales(tmp_path):
     (tmp_path / "sales.csv").write_text(SALES)
     return tmp_path / "sales.csv"
+
+
+@pytest.fixture(autouse=True)
+def _extensions_come_from_a_folder(tmp_path, monkeypatch):
+    """Where statements run in this process, a guard that fails must not have DuckDB fetch anything."""
+    for name in ("custom_extension_repository", "autoinstall_extension_repository"):
+        monkeypatch.setitem(_child_duckdb._CONFIG, name, str(tmp_path / "no-extensions"))
 
 
 def on_files(files, **options):
@@ -75,6 +82,28 @@ async def test_a_database_file_is_read(tmp_path):
     (table,) = (await engine.schema("", 10)).tables
 
     assert await rows(engine, f"SELECT * FROM {table.quoted}") == [[7]]
+
+
+EAGER = "from agentos_pack_sql_query import _child_duckdb as it; it._SHUT = (*{settings}, *it._SHUT); main()"
+
+
+async def test_what_duckdb_prints_is_no_part_of_the_reply(sales, monkeypatch):
+    settings = ("enable_progress_bar = true", "progress_bar_time = 1")
+    monkeypatch.setattr(_files, "_RUN", _files._RUN.replace("main()", EAGER.format(settings=settings)))
+
+    assert await rows(on_files({"sales": sales}), "SELECT count(sin(range)) FROM range(20000000)") == [[20_000_000]]
+
+
+async def test_duckdb_shows_no_progress(sales):
+    assert await rows(on_files({"sales": sales}), "SELECT current_setting('enable_progress_bar')") == [[False]]
+
+
+@pytest.mark.parametrize("said", ["", "50% ====", "[]"], ids=["nothing", "words", "no-reply"])
+async def test_a_reply_that_can_not_be_read_is_told(sales, monkeypatch, said):
+    monkeypatch.setattr(_files, "_RUN", f"print({said!r})")
+
+    with pytest.raises(ValueError, match=r"^sql: the process that asks the database gave no reply"):
+        await rows(on_files({"sales": sales}), "SELECT 1")
 
 
 REFUSED = [

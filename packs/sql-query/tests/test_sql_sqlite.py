@@ -7,6 +7,7 @@ import os
 import sqlite3
 
 import pytest
+from agentos_pack_sql_query import _child_sqlite
 from agentos_pack_sql_query.engines import engine_for
 from agentos_pack_sql_query.sources import source_of_url
 from agentos_pack_sql_query.values import Options
@@ -127,6 +128,48 @@ async def test_a_database_that_somebody_writes_can_be_read(shop):
         db.execute("DELETE FROM orders")
 
         assert await rows(shop, "SELECT count(*) FROM orders") == [[3]]
+
+
+def put_in_wal_mode(path):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+
+
+async def test_reading_a_database_in_wal_mode_leaves_nothing_beside_it(shop):
+    put_in_wal_mode(shop)
+    before = digest(shop)
+
+    assert await rows(shop, "SELECT count(*) FROM orders") == [[3]]
+    assert len((await engine(shop).schema("", 100)).tables) == 3
+    assert [file.name for file in shop.parent.iterdir()] == ["shop.db"]
+    assert digest(shop) == before
+
+
+async def test_a_file_that_has_gone_is_told_without_its_path(shop):
+    asked = engine(shop)
+    shop.unlink()
+
+    with pytest.raises(ValueError, match="unable to open database file") as caught:
+        await asked.query("SELECT 1", [], 1)
+    assert "shop" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ends", ["returns", "raises"])
+def test_a_database_that_changes_while_it_is_read_alone_is_read_again(shop, ends):
+    put_in_wal_mode(shop)
+    modes = []
+
+    def read(request, mode):
+        modes.append(mode)
+        if len(modes) == 1:
+            with contextlib.closing(sqlite3.connect(request["target"], isolation_level=None)) as db:
+                db.execute("DELETE FROM orders")
+            if ends == "raises":
+                raise sqlite3.DatabaseError("database disk image is malformed")
+        return {"read": len(modes)}
+
+    assert _child_sqlite._leaving_nothing(read, {"target": str(shop)}) == {"read": 2}
+    assert modes == ["mode=ro&immutable=1", "mode=ro"]
 
 
 # -- what it refuses ---------------------------------------------------------------------------------------------

@@ -46,3 +46,21 @@ def goes_on_in_a_thread_of_the_loop():
         return "found"
 
     return pack(look_up)
+
+
+_busy = []
+
+
+def can_not_be_called_again():
+    @reads
+    async def look_up(text: Text, *, context: ToolContext) -> str:
+        """Look a text up in the table of known ones."""
+        if _busy:
+            raise ValueError("it is busy")
+        if context.tool.timeout is not None:
+            _busy.append(text)
+            undo.append(_busy.clear)
+        await asyncio.sleep(0.05)
+        return "found"
+
+    return pack(look_up)
