@@ -2,7 +2,7 @@
 
 main.py         the door: help costs nothing, a command's code is imported when it is named (_commands.py, _app.py)
 _app.py         what every command gets: configuration, a host, a way to say things, one way to end badly
-output.py       what is said, to people and as JSON (_drawing.py, _text.py, _logging.py, _held.py, picture.py)
+output.py       what is said, to people and as JSON (_drawing.py, _text.py, _logging.py, _held.py)
 config.py       one manifest, layered with what is beside it, in the environment and on the command line
 files.py        folders that appear complete or not at all
 editing.py      edits of a person's manifest that keep comments and order (_toml.py, _yaml.py, _json.py)

@@ -3,8 +3,6 @@
 import contextlib
 import signal
 import sys
-import threading
-from _thread import interrupt_main
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import cached_property, partial
 from importlib import import_module
@@ -15,14 +13,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from agentos.cli._commands import COMMANDS, OPTIONS, WIDEST, help_text, terminal_width
-from agentos.cli._signals import handled, waking
+from agentos.cli._signals import TERMINATED, Interruption, handled
 from agentos.cli._streams import silence
 from agentos.cli._text import clean
 from agentos.cli.output import Out, plain
 
 if TYPE_CHECKING:
-    import asyncio
-
     from agentos.cli.config import Config
     from agentos.host import AgentOS
     from agentos.model.principal import Principal
@@ -30,9 +26,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 INTERRUPTED = 130
-TERMINATED = 143
-_GRACE = 1.0
-"""For how many seconds what runs may keep the event loop from hearing that it is to end."""
 
 
 class Fail(click.ClickException):
@@ -92,10 +85,15 @@ class App:
         from agentos.cli.config import fault_of_place, find_manifest
 
         named = self.given.get("manifest") or os.environ.get("AGENTOS_MANIFEST")
-        if not named:
-            return find_manifest()
-        path = Path(named).expanduser().absolute()
-        if not path.is_file():
+        path = Path(named).expanduser().absolute() if named else None
+        try:
+            if path is None:
+                return find_manifest()
+            is_there = path.is_file()
+        except PermissionError as error:
+            hint = "give this user the right to search its folder"
+            raise Fail(f"{error.filename}: {error.strerror}", code=3, hint=hint) from None
+        if not is_there:
             fault = fault_of_place(path)
             said = f"there is no manifest at {path}" if fault is None else f"{path} {fault}, and no manifest"
             raise Fail(said, code=3, hint="correct --manifest or AGENTOS_MANIFEST")
@@ -134,12 +132,10 @@ class App:
         Without *logs*, warnings are not shown unless asked for: the command tells of what fails itself.
         """
         try:
-            import asyncio
-
             from agentos.cli._logging import show_logs
 
             show_logs(self.verbosity if logs else self.verbosity - 1)
-            return asyncio.run(_until_interrupted(coroutine))
+            return _ran(coroutine)
         finally:
             coroutine.close()  # Ctrl-C may come before it begins
 
@@ -151,13 +147,14 @@ class App:
         *overrides* are arguments of AgentOS that win over the configuration.
         """
         from agentos._calls import to_the_end
-        from agentos.cli._leaving import nobody_leaves
+        from agentos.cli._leaving import keep_packs_in, nobody_leaves
         from agentos.cli._logging import unless_told
         from agentos.cli.config import build_host
 
         config = config or self.config
         with self.out.apart(), nobody_leaves():
             host = build_host(config, **overrides)
+            keep_packs_in(host.extensions)
             try:
                 with unless_told() as told:
                     await _initialized(host, told)
@@ -171,16 +168,15 @@ pass_app = click.make_pass_decorator(App)
 
 @contextlib.contextmanager
 def foreign_code() -> Iterator[None]:
-    """Let packs that are loaded in the block not end the program, whatever they raise to do so."""
-    import asyncio
+    """Let packs that are at work in the block not end the program, whatever they raise to do so."""
+    from agentos.cli._leaving import LeavingError, contained
 
     try:
-        yield
-    except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - as said
+        with contained():
+            yield
+    except LeavingError as error:
         raise Fail(
-            f"a pack ended the program while it was loaded: {type(error).__name__}: {error}",
+            f"a pack {error}",
             hint="`agentos doctor` says which; `agentos packs disable --in-manifest` keeps it away",
         ) from None
 
@@ -200,52 +196,23 @@ async def _initialized(host: "AgentOS", told: set[str]) -> None:
     told |= log_of(await host.pins.pending())
 
 
-async def _until_interrupted(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run *coroutine*, and cancel it on Ctrl-C and SIGTERM."""
+def _ran(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run *coroutine* in a loop of its own. A signal in its last step counts too: there is nothing to cancel then."""
     import asyncio
 
-    loop = asyncio.get_running_loop()
-    interruption = _Interruption(asyncio.current_task(), loop)
-    with waking(loop), handled(signal.SIGINT, interruption), handled(signal.SIGTERM, interruption):
-        try:
-            return await coroutine
-        except asyncio.CancelledError:
-            if interruption.number is None:
-                raise
-            raise interruption.end() from None
+    interruption = Interruption()
+    try:
+        return asyncio.run(_until_interrupted(coroutine, interruption))
+    except asyncio.CancelledError:
+        if interruption.number is None:
+            raise
+        raise interruption.end() from None
 
 
-class _Interruption:
-    """Cancels a task on the first signal. The second one ends at once whatever runs in the main thread.
-
-    Where that keeps the loop from hearing of the first, as foreign code does that sleeps, a second one is sent.
-    """
-
-    def __init__(self, task: "asyncio.Task[Any] | None", loop: "asyncio.AbstractEventLoop") -> None:
-        self._task = task
-        self._loop = loop
-        self.number: signal.Signals | None = None
-
-    def __call__(self, number: int, frame: object) -> None:  # noqa: ARG002 - the signal module's signature
-        if self.number is not None:
-            raise self.end()
-        self.number = signal.Signals(number)
-        if self._task is not None:
-            self._task.cancel()
-        heard = threading.Event()
-        self._loop.call_soon_threadsafe(heard.set)  # it wakes up, too
-        threading.Thread(target=self._insist, args=(heard,), daemon=True).start()
-
-    def _insist(self, heard: threading.Event) -> None:
-        main = threading.main_thread().ident
-        if not heard.wait(_GRACE) and main is not None and self.number is not None:
-            if hasattr(signal, "pthread_kill"):
-                signal.pthread_kill(main, self.number)
-            else:  # pragma: no cover - elsewhere there are no such signals
-                interrupt_main(self.number)
-
-    def end(self) -> BaseException:
-        return KeyboardInterrupt() if self.number == signal.SIGINT else SystemExit(TERMINATED)
+async def _until_interrupted(coroutine: Coroutine[Any, Any, T], interruption: Interruption) -> T:
+    """Run *coroutine*, and cancel it on Ctrl-C and SIGTERM."""
+    with interruption.heard():
+        return await coroutine
 
 
 # -- options of every command ----------------------------------------------------------------------------------------
@@ -449,7 +416,7 @@ def run(arguments: list[str]) -> int:
         return INTERRUPTED
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
-    except Exception as error:  # noqa: BLE001 - the border to the shell: everything becomes words and a code
+    except BaseException as error:  # noqa: BLE001 - the border to the shell: everything becomes words and a code
         if "--json" in arguments:
             app.given["json"] = True
         return _told(app, error)
@@ -474,7 +441,7 @@ def _deaf() -> int:
     return 1
 
 
-def _told(app: App, error: Exception) -> int:
+def _told(app: App, error: BaseException) -> int:
     """Say what went wrong, to people on stderr and to programs on stdout; return the exit code."""
     fail = _as_fail(app, error)
     _empty_stdout()
@@ -513,7 +480,7 @@ def _tell_people(app: App, fail: click.ClickException) -> None:
     app.out.fail(fail.format_message(), getattr(fail, "hint", None))
 
 
-def _as_fail(app: App, error: Exception) -> click.ClickException:
+def _as_fail(app: App, error: BaseException) -> click.ClickException:
     from agentos.errors import AgentOSError, ManifestError, StoreError
 
     if isinstance(error, click.ClickException):
@@ -522,6 +489,8 @@ def _as_fail(app: App, error: Exception) -> click.ClickException:
         return Fail(str(error), code=3)
     if isinstance(error, AgentOSError):
         return Fail(str(error))
+    if isinstance(error, FileNotFoundError) and error.filename is None and not _has_working_folder():
+        return Fail("the working folder is not there any more", hint="cd to one that is")
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         return Fail(f"{place}{error.strerror}")
@@ -530,3 +499,11 @@ def _as_fail(app: App, error: Exception) -> click.ClickException:
 
         sys.stderr.write(clean(traceback.format_exc()))
     return Fail(f"{type(error).__name__}: {error}", hint="that is a mistake in agentos; -v shows where")
+
+
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True

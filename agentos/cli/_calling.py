@@ -69,7 +69,7 @@ async def _made(app: App, host: "AgentOS", wish: Wish, call: ToolCall, prepared:
 async def _told(app: App, host: "AgentOS", wish: Wish, result: ToolResult) -> int:
     if result.error is not None and result.error.type == "ApprovalRequired":
         return _told_to_wait(app, wish, result, str(result.error.details.get("proposal_id")))
-    return tell_result(app.out, result, hint=await way_out(app, host, result), tool=wish.name)
+    return tell_result(app.out, result, hint=await way_out(app, host, wish.name, result), tool=wish.name)
 
 
 def _told_to_wait(app: App, wish: Wish, result: ToolResult, proposal: str) -> int:

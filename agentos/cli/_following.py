@@ -14,7 +14,7 @@ import attrs
 
 from agentos.cli._app import App, foreign_code
 from agentos.cli._hosts import working_host
-from agentos.cli.config import ENDINGS, Config, ConfigError, load_config
+from agentos.cli.config import Config, ConfigError, files_read_for, load_config
 from agentos.cli.watch import Signature, signature_of
 from agentos.model.manifest import PackEntry
 from agentos.model.principal import Principal
@@ -75,7 +75,7 @@ class Following:
         changed = {path for path in now if now[path] != self._seen.get(path)}
         self._seen = now
         try:
-            if changed & set(self._said_in()):
+            if changed & set(files_read_for(self._config.path)):
                 await self._read_again(host)
             if changed & {self.dotenv, SecretVault().path}:
                 for id in await host.extensions.refresh_secrets():
@@ -87,12 +87,9 @@ class Following:
 
     # -- files -------------------------------------------------------------------------------------------------
 
-    def _said_in(self) -> list[Path]:
-        folder = self._config.folder
-        return [self._config.path, *(folder / f"overrides.local{ending}" for ending in ENDINGS)]
-
     def _look_at_files(self) -> Signature:
-        return signature_of([*self._said_in(), self.dotenv, SecretVault().path, *self._files_of_store()])
+        said_in = files_read_for(self._config.path)
+        return signature_of([*said_in, self.dotenv, SecretVault().path, *self._files_of_store()])
 
     def _files_of_store(self) -> list[Path]:
         path = self._place.path

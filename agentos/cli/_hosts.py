@@ -1,6 +1,7 @@
 """A host at work in a command: who could not be loaded, how a call ended, and which exit code says so."""
 
 import contextlib
+import shlex
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ _CODES = {
     "DefinitionChanged": REFUSED,
     "ProposalInvalid": REFUSED,
 }
+
+_ABSENT = ("UnknownTool", "HandlerMissing", "WorkerDied", "DefinitionChanged")
+"""How a call fails for which no tool is in force."""
 
 
 @contextlib.asynccontextmanager
@@ -74,14 +78,22 @@ def tell_result(out: "Out", result: "ToolResult", *, hint: str | None = None, **
     return code_of(result)
 
 
-async def way_out(app: "App", host: "AgentOS", result: "ToolResult") -> str | None:
-    """Return the command that lets a call run which failed since a definition is held back; None for all else."""
-    if result.error is None or result.error.type != "DefinitionChanged":
+async def way_out(app: "App", host: "AgentOS", name: str, result: "ToolResult") -> str | None:
+    """Return the command that lets a call of *name* run, or says why there is no such tool; None for other failures."""
+    kind = None if result.error is None else result.error.type
+    if result.error is None or kind not in _ABSENT:
         return None
     from agentos.cli._held import held_tool, way_to_accept
 
-    tool = held_tool(await host.pins.pending(), result.error.message)
-    return None if tool is None else f"`{way_to_accept(app.config, tool)}` accepts it"
+    held = held_tool(await host.pins.pending(), result.error.message) if kind == "DefinitionChanged" else None
+    return _way_to_know(host, name) if held is None else f"`{way_to_accept(app.config, held)}` accepts it"
+
+
+def _way_to_know(host: "AgentOS", name: str) -> str:
+    id = name.rpartition(":")[2]
+    if host.extensions.registry("tool").stack(id):
+        return f"`agentos why {shlex.quote(f'tool:{id}')}` says more"
+    return "`agentos tools list` shows what there is"
 
 
 def _shown(out: "Out", result: "ToolResult") -> str:

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
+from shlex import quote
 
 from agentos.errors import SecretError
 from agentos.secrets.vaults import KEY, SecretVault
@@ -16,7 +17,7 @@ def faults_of_kept() -> Iterator[tuple[str, str]]:
     yield from dict.fromkeys(_faults(vault))
     for file in (vault.path, vault.path.with_name(KEY)):
         if os.name == "posix" and file.is_file() and stat.S_IMODE(file.stat().st_mode) & _OTHERS:
-            yield f"{file} is open to other users", f"chmod 600 {file}"
+            yield f"{file} is open to other users", f"chmod 600 {quote(str(file))}"
 
 
 def _faults(vault: SecretVault) -> Iterator[tuple[str, str]]:
@@ -38,5 +39,5 @@ def _told(error: Exception, id: str | None = None) -> tuple[str, str]:
         return f"{error.filename} can't be read: {error.strerror}", "give this user the right to"
     message, _, way = str(error).rpartition("; ")
     if not message:
-        return way, f"agentos secrets unset {id}, and set it again"
-    return message, f"agentos secrets set {id}" if way == "set it again" else way
+        return way, f"agentos secrets unset {quote(str(id))}, and set it again"
+    return message, f"agentos secrets set {quote(str(id))}" if way == "set it again" else way

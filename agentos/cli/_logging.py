@@ -50,13 +50,18 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 
 def show_logs(verbosity: int) -> None:
-    """Write what agentos logs to stderr, from now on and nowhere else; the more, the more verbose."""
+    """Write what agentos logs to stderr, from now on and nowhere else; the more, the more verbose.
+
+    What its store's library has to say is written so, too: it would go there anyway, with a traceback.
+    """
     handler = _Handler()
     handler.setFormatter(_Formatter(is_brief=verbosity <= 0))
-    logger = logging.getLogger("agentos")
-    logger.handlers = [handler]
-    logger.setLevel(LEVELS[min(verbosity + 1, len(LEVELS) - 1)])
-    logger.propagate = False
+    level = LEVELS[min(verbosity + 1, len(LEVELS) - 1)]
+    for name, least in (("agentos", level), ("sqlalchemy", max(level, logging.WARNING))):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(least)
+        logger.propagate = False
 
 
 @contextlib.contextmanager

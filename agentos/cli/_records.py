@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from agentos._calls import to_the_end
 from agentos.access.audit import Audit
 from agentos.access.grants import Grants
 from agentos.access.proposals import Proposals
@@ -63,7 +64,7 @@ async def records(config: "Config", *, writes: bool = False) -> AsyncIterator[Re
         try:
             yield found
         finally:
-            await found.close()
+            await to_the_end(found.close())
 
 
 def _was_begun(location: str | None) -> bool:

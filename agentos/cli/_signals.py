@@ -4,13 +4,73 @@ import contextlib
 import functools
 import os
 import signal
+import threading
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     import asyncio
 
+TERMINATED = 143
 _CHUNK = 4096
+_GRACE = 1.0
+"""For how many seconds what runs may keep the event loop from hearing that it is to end."""
+
+
+class Interruption:
+    """Cancels a task on the first signal. The second one ends at once whatever runs in the main thread.
+
+    Where that keeps the loop from hearing of the first, as foreign code does that sleeps, a second one is sent.
+    """
+
+    def __init__(self) -> None:
+        self.number: signal.Signals | None = None
+
+    @contextlib.contextmanager
+    def heard(self) -> Iterator[None]:
+        """Hear Ctrl-C and SIGTERM for the block, in the task that runs it."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        take = functools.partial(self._take, loop, asyncio.current_task())
+        _heard.set(self)
+        with waking(loop), handled(signal.SIGINT, take), handled(signal.SIGTERM, take):
+            yield
+
+    def _take(
+        self, loop: "asyncio.AbstractEventLoop", task: "asyncio.Task[Any] | None", number: int, _frame: object
+    ) -> None:
+        if self.number is not None:
+            raise self.end()
+        self.number = signal.Signals(number)
+        if task is not None:
+            task.cancel()
+        heard = threading.Event()
+        loop.call_soon_threadsafe(heard.set)  # it wakes up, too
+        threading.Thread(target=self._insist, args=(heard,), daemon=True).start()
+
+    def _insist(self, heard: threading.Event) -> None:
+        main = threading.main_thread().ident
+        if not heard.wait(_GRACE) and main is not None and self.number is not None:
+            if hasattr(signal, "pthread_kill"):
+                signal.pthread_kill(main, self.number)
+            else:  # pragma: no cover - elsewhere there are no such signals
+                interrupt_main(self.number)
+
+    def end(self) -> BaseException:
+        """Return what ends the command, by the signal that came."""
+        return KeyboardInterrupt() if self.number == signal.SIGINT else SystemExit(TERMINATED)
+
+
+_heard: ContextVar[Interruption | None] = ContextVar("agentos_interruption", default=None)
+
+
+def may_be_ctrl_c() -> bool:
+    """Tell whether Ctrl-C may have raised a KeyboardInterrupt: where the first one cancels, only a second raises."""
+    interruption = _heard.get()
+    return interruption is None or interruption.number is not None
 
 
 @contextlib.contextmanager

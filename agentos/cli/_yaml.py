@@ -29,11 +29,15 @@ def comments(text: str) -> Counter[str]:
 
 def _comments(text: str) -> Iterator[tuple[int, str]]:
     """Yield where each comment begins, and what it says."""
-    scalars = sorted(_scalars(_composed(text)))  # what looks like a comment in them is none
-    for found in _COMMENT.finditer(text):
+    scalars, at = sorted(_scalars(_composed(text))), 0
+    while found := _COMMENT.search(text, at):
         before = bisect(scalars, (found.start(), len(text))) - 1
-        if before < 0 or scalars[before][1] <= found.start():
+        end = scalars[before][1] if before >= 0 else 0
+        if end > found.start():  # what looks like a comment in a scalar is none
+            at = end
+        else:
             yield found.start(), found[0]
+            at = found.end()
 
 
 def _scalars(root: Any) -> Iterator[tuple[int, int]]:

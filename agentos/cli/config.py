@@ -72,12 +72,17 @@ _DEFAULTS: Mapping[str, Any] = {
 OF_MANIFESTS = frozenset({*_DEFAULTS, "packs", "mcpServers", "principals", "overrides"})
 """What stands in a manifest, at its top."""
 _SOUNDS_SECRET = re.compile(
-    r"token|secret|passw|credential|cookie|api[-_]?key|authoriz|auth(?!or)|_key$|^key$|private", re.IGNORECASE
+    r"token|secret|passw|pwd|credential|cookie|api[-_]?key|authoriz|auth(?!or)|private"
+    r"|(?<![a-z])key$|(?-i:(?<=[a-z])Key$)|(?<![a-z])pin(?![a-z])",
+    re.IGNORECASE,
 )
 _LOOKS_SECRET = re.compile(
-    r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)|\b(?:sk|pk|rk|ghp|gho|ghs|glpat|xox[abprs]|hf)[-_][A-Za-z0-9_-]{8,}|\bAKIA[A-Z0-9]{12,}"
+    r"(?<=://)[^/@\s:]*:[^/\s]+(?=@)|\b(?:sk|pk|rk|ghp|gho|ghs|glpat|xox[abprs]|hf)[-_][A-Za-z0-9_-]{8,}"
+    r"|\bAKIA[A-Z0-9]{12,}|(?<=\bBearer )[A-Za-z0-9._~+/=-]{8,}"
 )
 """What is a secret wherever it stands: a password in an address, and keys in the forms that are in use."""
+_BEHIND_NAME = re.compile(r"=|:\s*")
+"""What stands between a name and its value in an argument: `--key=value`, `Name: value`."""
 _REFERENCE = re.compile(r"\$\{secret:[^}]*\}")
 
 
@@ -162,6 +167,11 @@ def locals_in(folder: Path) -> list[Path]:
     return [path for ending in ENDINGS if (path := folder / f"overrides.local{ending}").is_file()]
 
 
+def files_read_for(manifest: Path) -> list[Path]:
+    """Return every file that says something if *manifest* counts, also those that are not there yet."""
+    return [manifest, *(manifest.with_name(f"overrides.local{ending}") for ending in ENDINGS)]
+
+
 # -- loading ---------------------------------------------------------------------------------------------------------
 
 
@@ -218,6 +228,8 @@ def _local(problems: list[str], folder: Path) -> Path | None:
 def _overrides_in(path: Path) -> Overrides:
     """Read a file of local overrides. What belongs in a manifest is told: read as a kind, it would do nothing."""
     data = read_file(path)
+    if data is None:  # comments alone, or nothing
+        return Overrides()
     keys = [key for key in data if key in OF_MANIFESTS] if isinstance(data, dict) else []
     if not keys:
         return Overrides.from_file(path)
@@ -312,7 +324,7 @@ def _leaves(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, Any]]:
         for index, item in enumerate(value):
             yield from _leaves(item, (*at, index))
     elif at:
-        yield show_path(at), shown_value(value, at)
+        yield show_path(at), shown_tree(value, at)
 
 
 def shown_tree(value: Any, at: tuple[str | int, ...]) -> Any:
@@ -346,14 +358,19 @@ def _is_hidden(at: tuple[str | int, ...]) -> bool:
 
 
 def _argument(arguments: list[Any], index: int) -> Any:
-    """Hide the argument of a command that sounds secret, or that follows one which does."""
-    before = str(arguments[index - 1]) if index else ""
-    name, has_value, _ = str(arguments[index]).partition("=")
-    if has_value and _SOUNDS_SECRET.search(name):
-        return f"{name}={HIDDEN}"
-    return (
-        HIDDEN if before.startswith("-") and "=" not in before and _SOUNDS_SECRET.search(before) else arguments[index]
-    )
+    """Hide the argument of a command that sounds secret or looks so, or that follows one which sounds secret."""
+    before, said = str(arguments[index - 1]) if index else "", arguments[index]
+    if before.startswith("-") and not _BEHIND_NAME.search(before) and _SOUNDS_SECRET.search(before):
+        return HIDDEN
+    return _LOOKS_SECRET.sub(HIDDEN, _without_value(said)) if isinstance(said, str) else said
+
+
+def _without_value(argument: str) -> str:
+    """Hide what stands behind a name that sounds secret."""
+    for found in _BEHIND_NAME.finditer(argument):
+        if _SOUNDS_SECRET.search(argument[: found.start()]):
+            return argument[: found.end()] + HIDDEN
+    return argument
 
 
 def shown_store(location: str | None) -> str | None:

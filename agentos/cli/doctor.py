@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -182,7 +183,7 @@ def check_extras(found: Found) -> Iterator[Trouble]:
 def check_packs(found: Found) -> Iterator[Trouble]:
     """Check that every pack can be loaded."""
     for one in found.report.bad if found.report else ():
-        cure = f"mend it, or keep it away: agentos packs disable --in-manifest {one.key}"
+        cure = f"mend it, or keep it away: agentos packs disable --in-manifest {quote(one.key)}"
         yield Trouble("error", f"pack {one.key}", f"{one.status}: {one.reason}", cure)
 
 
@@ -217,7 +218,7 @@ def check_secrets(found: Found) -> Iterator[Trouble]:
     first = f"mend the {_KEPT} first, then: " if waiting and any(faults_of_kept()) else ""
     for id, who in waiting.items():
         known = catalog.get(id) if catalog else None
-        cure = f"{first}agentos secrets set {id}"
+        cure = f"{first}agentos secrets set {quote(id)}"
         if known is not None:
             cure += f", or set {' or '.join(known.variables)}"
             cure += f"; get one at {known.docs_url}" if known.docs_url else ""
@@ -247,7 +248,8 @@ def check_stacks(found: Found) -> Iterator[Trouble]:
         for entry in stack.entries:
             if active is not None and entry.state == "shadowed" and entry.pack != active.pack:
                 message = f"{entry.pack}'s is in the shadow of {active.pack}'s"
-                cure = f"if that is not meant: agentos why {stack.kind}:{stack.id}, then override a priority"
+                named = quote(f"{stack.kind}:{stack.id}")
+                cure = f"if that is not meant: agentos why {named}, then override a priority"
                 yield Trouble("warning", f"{stack.kind}:{stack.id}", message, cure)
 
 
@@ -300,9 +302,9 @@ def check_store(found: Found) -> Iterator[Trouble]:
     except StoreError as error:
         yield Trouble("error", "store", str(error), "correct store in the manifest")
         return
-    faults = list(faults_of_store(place))
-    if not faults and place.path is not None:
-        faults = list(faults_of_folder(place.path.parent))
+    # Where nothing can be written, what else fails there has that cause.
+    faults = [] if place.path is None else list(faults_of_folder(place.path.parent))
+    faults = faults or list(faults_of_store(place))
     yield from (Trouble("error", "store", message, cure) for message, cure in faults)
     yield from _key(place, found.environ)
 
@@ -312,7 +314,7 @@ def _key(place: Any, environ: Mapping[str, str]) -> Iterator[Trouble]:
 
     file = key_file(place) if place.is_durable and VARIABLE not in environ else None
     if os.name == "posix" and file is not None and file.is_file() and stat.S_IMODE(file.stat().st_mode) & _OTHERS:
-        yield Trouble("error", "store", f"its key {file} can be read by others", f"chmod 600 {file}")
+        yield Trouble("error", "store", f"its key {file} can be read by others", f"chmod 600 {quote(str(file))}")
 
 
 def check_data(found: Found) -> Iterator[Trouble]:

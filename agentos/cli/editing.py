@@ -19,34 +19,24 @@ from agentos.model.files import _PARSERS, read_file
 
 def add_pack(path: Path, entry: Mapping[str, Any]) -> None:
     """Add an entry behind the packs of the manifest at *path*."""
-    _edit(path, ("packs", -1), dict(entry))
+    edit(path, {("packs", -1): dict(entry)})
 
 
-def remove_pack(path: Path, index: int) -> None:
-    """Take the entry of *index* out of the manifest at *path*."""
-    _edit(path, ("packs", index), GONE)
+def edit(path: Path, changes: Mapping[Keys, Any]) -> None:
+    """Set what stands at each path, in mappings that are there already, and write once; GONE takes it away.
 
-
-def set_pack(path: Path, index: int, **fields: Any) -> None:
-    """Set fields of the entry of *index*; GONE takes one away."""
-    for key, value in fields.items():
-        _edit(path, ("packs", index, key), value)
-
-
-def set_value(path: Path, keys: Keys, value: Any) -> None:
-    """Set what stands at *keys*, in mappings that are there already; GONE takes it away."""
-    _edit(path, keys, value)
-
-
-def _edit(path: Path, keys: Keys, value: Any) -> None:
+    They are made in their order: what is taken out of a list moves what stands behind it.
+    """
     before = path.read_bytes()
     bom = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
-    text = before[len(bom) :].decode("utf-8")
+    written = text = before[len(bom) :].decode("utf-8")
     data = read_file(path)
-    meant = applied({} if data is None else data, keys, value)
-    if meant == data:
+    for keys, value in changes.items():
+        meant = applied({} if data is None else data, keys, value)
+        if meant != data:
+            written, data = _edited(path, written, keys, value, meant), meant
+    if written == text:
         return
-    written = _edited(path, text, keys, value, meant)
     try:
         replace_file(path, bom + written.encode("utf-8"), expected=before)
     except FileChangedError as error:
@@ -147,12 +137,13 @@ def _stripped(data: Any) -> Any:
 
 
 def _by_hand(keys: Keys, value: Any) -> str:
-    """Say what a person has to write."""
+    """Say what a person has to write; what may be a secret they know themselves."""
+    from agentos.cli.config import shown_tree
     from agentos.model.files import show_path
 
     if value is GONE:
         return f"take {show_path(keys)} out by hand"
-    said = json.dumps(value, default=str, ensure_ascii=False)
+    said = json.dumps(shown_tree(value, keys), default=str, ensure_ascii=False)
     if keys[-1] == -1:
         return f"add {said} to {show_path(keys[:-1])} by hand"
     return f"set {show_path(keys)} to {said} by hand"

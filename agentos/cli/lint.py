@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentos.cli._app import App, examples, pass_app
+from agentos.cli._app import App, Fail, examples, pass_app
 from agentos.cli._entries import complete_pack, find_written, written_in
 from agentos.cli._looking import deadline_option, look
 from agentos.cli._text import counted
+from agentos.loading.modules import is_path
 
 if TYPE_CHECKING:
     from agentos.cli.config import Config
@@ -71,9 +72,12 @@ def _probed(app: App, packs: tuple[str, ...], deadline: float) -> "Iterator[Prob
 def _is_path(app: App, name: str) -> bool:
     """Tell a file or a folder from the name of a pack: a folder that is no package may be called as one is."""
     path = Path(name)
-    if not path.is_dir():
-        return path.suffix == ".py" and path.exists()
-    return (path / "__init__.py").is_file() or not _is_in_manifest(app, name)
+    if path.is_dir():
+        return (path / "__init__.py").is_file() or not _is_in_manifest(app, name)
+    is_there = path.suffix == ".py" and path.exists()
+    if not is_there and is_path(name) and not _is_in_manifest(app, name):
+        raise Fail(f"there is no pack at {path.absolute()}: expected a .py file, or a folder with an __init__.py")
+    return is_there
 
 
 def _is_in_manifest(app: App, name: str) -> bool:

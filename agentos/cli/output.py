@@ -74,7 +74,7 @@ class Out:
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
         """Keep stdout for what is said here: what foreign code writes to it, in whatever way, goes to stderr."""
-        with contextlib.redirect_stdout(sys.stderr), _moved(self._file) as file:
+        with contextlib.redirect_stdout(_beside(sys.stderr)), _moved(self._file) as file:
             before = self._file
             self._use(file)
             try:
@@ -225,14 +225,6 @@ class Out:
         """Tell whether there is a person at a terminal who could answer."""
         return sys.stdin is not None and sys.stdin.isatty() and not self.is_json
 
-    def confirm(self, question: str, default: bool = False) -> bool:
-        """Ask yes or no. Without a person to answer, the answer is no."""
-        if not self.can_ask:
-            return False
-        choices = "[Y/n]" if default else "[y/N]"
-        answer = self._read(f"{clean(question)} {choices} ").strip().lower()
-        return default if not answer else answer in ("y", "yes")
-
     def ask(self, question: str, *, hidden: bool = False, default: str | None = None) -> str:
         """Ask for text; *hidden* does not show what is typed. Without a person to answer it is a usage error."""
         if not self.can_ask:
@@ -281,6 +273,15 @@ def _unseen() -> Iterator[None]:
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
         sys.stderr.write("\n")
+
+
+def _beside(stderr: TextIO) -> TextIO:
+    """Return a file that leads where *stderr* does: whoever closes or detaches it closes nothing else."""
+    try:
+        descriptor = stderr.fileno()
+    except (OSError, ValueError):  # a stream without a descriptor
+        return stderr
+    return os.fdopen(descriptor, "w", buffering=1, encoding=stderr.encoding, errors=stderr.errors, closefd=False)
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
 """`agentos packs`: what is in the manifest and installed, switched on and off. No pack is imported by this process."""
 
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -253,13 +254,14 @@ def add(
 
 
 def _tell_added(app: App, key: str, entry: Mapping[str, Any], *, is_probed: bool) -> None:
-    from agentos.cli.config import load_config
+    from agentos.cli.config import load_config, shown_tree
 
     probed = None
     if is_probed:
         config = load_config(app.config.path)
         probed = look(app, config=config, only=[len(config.manifest.packs) - 1]).pack(key)
-    app.out.data({"added": key, "entry": entry, "manifest": app.config.path, "probe": probed})
+    shown = shown_tree(entry, ("packs", len(app.config.manifest.packs)))
+    app.out.data({"added": key, "entry": shown, "manifest": app.config.path, "probe": probed})
     if probed is None:
         return
     if probed.is_bad:
@@ -276,11 +278,30 @@ def _new_entry(config: "Config", what: str, options: tuple[str, ...], fields: Ma
     entry = {**_place(config, what), **{key: value for key, value in fields.items() if value is not None}}
     if options:
         entry["options"] = dict(map(_option, options))
+        _require_writable(entry["options"], config.path.suffix)
     try:
         PackEntry(**entry)
     except ManifestError as error:
         raise Fail("\n".join(str(problem) for problem in error.problems), code=USAGE) from None
     return entry
+
+
+def _require_writable(options: Mapping[str, Any], suffix: str) -> None:
+    """Refuse what no manifest of this kind can hold."""
+    for name, option in options.items():
+        for value in _plain_values(option):
+            if value is None and suffix == ".toml":
+                raise Fail(f"--option {name}: TOML has no null; leave it out", code=USAGE)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise Fail(f"--option {name}: expected a number that JSON knows, got {value}", code=USAGE)
+
+
+def _plain_values(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _plain_values(item)
+    else:
+        yield value
 
 
 def _place(config: "Config", what: str) -> dict[str, str]:
@@ -332,12 +353,11 @@ def _option(text: str) -> tuple[str, Any]:
 @pass_app
 def remove(app: App, name: str) -> None:
     """Take a pack out of the manifest. Its files stay."""
-    from agentos.cli.editing import set_value
+    from agentos.cli.editing import edit
 
     path = app.manifest_path
     found = find_written(path, name)
-    for one in reversed(found):
-        set_value(path, one.at, GONE)
+    edit(path, {one.at: GONE for one in reversed(found)})
     app.out.data({"removed": found[0].key, "manifest": path})
     app.out.say(f"Removed {found[0].key} from {path.name}.")
 
@@ -390,18 +410,15 @@ def _switch(app: App, name: str, *, enabled: bool, in_manifest: bool = False) ->
 
 
 def _write_switch(path: Path, found: list[Written], *, enabled: bool) -> None:
-    from agentos.cli.editing import set_value
+    from agentos.cli.editing import edit
 
-    for one in found:
-        if one.is_enabled == enabled:
-            continue
-        at = (*one.at, "enabled")
-        try:
-            set_value(path, at, GONE if enabled else False)
-        except Fail:
-            if not enabled:
-                raise
-            set_value(path, at, True)  # where the key can't be taken out, it can say so
+    places = [(*one.at, "enabled") for one in found if one.is_enabled != enabled]
+    try:
+        edit(path, dict.fromkeys(places, GONE if enabled else False))
+    except Fail:
+        if not enabled:
+            raise
+        edit(path, dict.fromkeys(places, True))  # where the key can't be taken out, it can say so
 
 
 def _remembered(app: App, key: str, *, enabled: bool) -> tuple[bool, bool]:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from agentos._calls import to_the_end
 from agentos.access.audit import Audit
 from agentos.access.keeper import StoreKeeper
 from agentos.access.pins import Pins
@@ -79,7 +80,7 @@ async def remembered(location: str | None) -> AsyncIterator[Memory]:
     try:
         yield memory
     finally:
-        await memory.close()
+        await to_the_end(memory.close())
 
 
 async def disabled_packs(config: "Config") -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from agentos.cli._app import App, Fail, app_of, examples, pass_app
+from agentos.cli._app import App, Fail, examples, pass_app
 from agentos.cli._looking import deadline_option, look, warn_of_bad
 from agentos.cli.config import kept_secrets, sources_of
 
@@ -296,7 +296,6 @@ def _counts_before(app: App, id: str) -> str | None:
 def _complete_kept(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
     from agentos.secrets.vaults import SecretVault
 
-    app_of(context)
     return [id for id in SecretVault().kept() if id.startswith(incomplete)]
 
 
@@ -307,10 +306,12 @@ def unset(app: App, id: str) -> int:
     """Forget a secret that is kept. What the environment or .env say stays."""
     from agentos.secrets.vaults import SecretVault
 
-    if not SecretVault().unset(id):
+    vault = SecretVault()
+    kept = vault.kept()  # looked at first: to change what is kept, its folder is made
+    if id not in kept or not vault.unset(id):
         from agentos.model._checks import did_you_mean
 
-        raise Fail(f"no secret called {id!r} is kept{did_you_mean(id, SecretVault().kept())}")
+        raise Fail(f"no secret called {id!r} is kept{did_you_mean(id, kept)}")
     app.out.data({"id": id, "kept": None})
     app.out.say(f"{id} is not kept any more")
     return 0

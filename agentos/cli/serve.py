@@ -151,6 +151,7 @@ def _load(module: str) -> Any:
 
 
 def _over_stdio(app: App, shown: Mapping[str, Any]) -> int:
+    app.out  # noqa: B018 - made while descriptor 1 is still what sys.stdout was made for
     with _put_aside() as (stdin, stdout):
         return app.run(_serve_stdio(app, stdin, stdout, shown))
 

@@ -110,11 +110,14 @@ def _refuse_second(app: App, top: Path) -> None:
 def _make_host(top: Path, name: str | None, format_: str, values: dict[str, str]) -> list[Path]:
     """Write the pack first: the manifest is there when what it names is there."""
     from agentos._files import make_file
+    from agentos.cli.config import fault_of_place
     from agentos.cli.scaffolding import filled
 
+    manifest = top / f"agentos.{format_}"
+    if fault := fault_of_place(manifest):
+        raise Fail(f"{_shown(manifest)} {fault}", hint="move it away, or choose another --format")
     top.mkdir(parents=True, exist_ok=True)
     made = []
-    manifest = top / f"agentos.{format_}"
     quoted = {key: json.dumps(value, ensure_ascii=False)[1:-1] for key, value in values.items()}
     text = filled(f"manifest.{format_}", quoted).decode()
     if name is not None:

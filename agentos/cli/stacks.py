@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from agentos.cli.probe import ProbedEntry, ProbedStack, Report
 
 _COLUMNS = ("id", "state", "pack", "priority", "why")
+_STYLES = {
+    "active": ("●", "bold green"),
+    "wrapped": ("◐", "green"),
+    "shadowed": ("○", "bright_black"),
+    "gated": ("◇", "yellow"),
+    "disabled": ("-", "bright_black"),
+    "failed": ("✗", "bold red"),
+    "unbound": ("…", "yellow"),
+}
+"""With which sign, and in which style, the state of an entry is shown."""
 
 
 @click.command(epilog=examples("agentos stacks", "agentos stacks tool", "agentos stacks --json"))
@@ -55,10 +65,7 @@ def _rows(stack: "ProbedStack") -> Iterable[tuple[Any, ...]]:
 
 
 def _state(entry: "ProbedEntry") -> tuple[str, str]:
-    from agentos.cli.picture import _STYLES
-    from agentos.stacks.entry import EntryState
-
-    sign, style = _STYLES[EntryState(entry.state)]
+    sign, style = _STYLES[entry.state]
     return f"{sign} {entry.state}", style
 
 

@@ -98,16 +98,9 @@ async def _found(app: App, host: "AgentOS", name: str) -> "Prepared":
     if prepared is None or host.tools.get_tool(name, app.principal) is None:
         known = [info.name for info in host.tools.list_available_tools(app.principal)]
         refusal = host.tools.executor.why_not(name, known, app.principal)
-        hint = await way_out(app, host, refusal) or _way(host, name)
+        hint = await way_out(app, host, name, refusal)
         raise Fail(refusal.error.message if refusal.error else refusal.content, hint=hint)
     return prepared
-
-
-def _way(host: "AgentOS", name: str) -> str:
-    id = name.rpartition(":")[2]
-    if host.extensions.registry("tool").stack(id):
-        return f"`agentos why tool:{id}` says more"
-    return "`agentos tools list` shows what there is"
 
 
 def _data(prepared: "Prepared") -> dict[str, Any]:

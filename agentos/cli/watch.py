@@ -10,6 +10,7 @@ import click
 from agentos._canonical import digest
 from agentos.cli._app import App, Fail, examples, foreign_code, pass_app
 from agentos.cli._text import counted, without_name
+from agentos.cli.config import files_read_for
 from agentos.errors import AgentOSError, PackLoadError
 from agentos.loading.files import files_of
 from agentos.model.kind import kind_of
@@ -42,24 +43,28 @@ async def _watch(app: App, interval: float) -> None:
     picture: Picture = {}
     while True:
         watcher = _Watcher(app, app.config, interval)
-        async with app.host(pins="off") as host:
-            picture = await watcher.until_manifest_changes(host, picture)
+        try:
+            async with app.host(pins="off") as host:
+                picture = await watcher.until_manifest_changes(host, picture)
+        except Fail as error:  # such as a pack that is required, and can't be loaded
+            _tell(app, app.config.path.name, "failed", error.message)
+            await watcher.until_anything_changes()
         await _fresh_config(app, interval)
 
 
 async def _fresh_config(app: App, interval: float) -> None:
     """Read the configuration anew; one that can't be used is told of, and waited for until it can."""
-    path = app.config.path
+    files = files_read_for(app.config.path)
     del app.config
     while True:
-        seen = signature_of([path])
+        seen = signature_of(files)
         try:
             app.config  # noqa: B018 - read now
         except Fail as error:
             _tell(app, "manifest", "failed", error.message)
         else:
             return
-        while signature_of([path]) == seen:  # noqa: ASYNC110 - files do not tell when they change
+        while signature_of(files) == seen:  # noqa: ASYNC110 - files do not tell when they change
             await asyncio.sleep(interval)
 
 
@@ -90,6 +95,12 @@ class _Watcher:
         _tell(self._app, self._config.path.name, "changed", None)
         return picture
 
+    async def until_anything_changes(self) -> None:
+        """Wait for another manifest, or for another state of a pack's files: what failed may be mended in either."""
+        seen = (self._manifest, self._files)
+        while (self._look_at_manifest(), self._look()) == seen:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(self._interval)
+
     async def _changed(self) -> list[str]:
         """Return the packs whose files changed since the last look, when nobody writes to them any more."""
         before, now = self._files, self._look()
@@ -101,7 +112,7 @@ class _Watcher:
         return [key for key in now if now[key] != before[key]]
 
     def _look_at_manifest(self) -> Signature:
-        return signature_of([self._config.path, *filter(None, [self._config.local])])
+        return signature_of(files_read_for(self._config.path))
 
     def _look(self) -> dict[str, Signature]:
         return {key: signature_of(_files(entry)) for key, entry in self._entries.items()}

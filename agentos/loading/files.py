@@ -64,6 +64,14 @@ def files_of(entry: PackEntry) -> PackFiles | None:
 
     What is nowhere at all, and what can't be listed in full, is a PackLoadError.
     """
+    try:
+        return _found(entry)
+    except OSError as error:  # such as a folder that this user may not look into
+        message = f"its files can't be found: {error.filename or 'the working folder'}: {error.strerror or error}"
+        raise PackLoadError(entry.label, message) from error
+
+
+def _found(entry: PackEntry) -> PackFiles | None:
     if entry.factory is not None:
         return _of_factory(entry)
     if entry.module is None:

@@ -56,10 +56,11 @@ def nobody_else(monkeypatch, tmp_path):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AGENTOS_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("COLUMNS", "200")
-    logger = logging.getLogger("agentos")
-    kept = logger.handlers, logger.level, logger.propagate
+    loggers = [logging.getLogger(name) for name in ("agentos", "sqlalchemy")]
+    kept = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
     yield
-    logger.handlers, logger.level, logger.propagate = kept
+    for logger, before in zip(loggers, kept, strict=True):
+        logger.handlers, logger.level, logger.propagate = before
 
 
 @pytest.fixture

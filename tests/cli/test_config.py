@@ -167,6 +167,14 @@ def test_without_a_budget_nothing_of_one_is_shown(folder):
     assert shown == {"budget": (None, "agentos.yaml")}
 
 
+@pytest.mark.parametrize("text", ["", "# nothing yet\n"])
+def test_local_overrides_that_say_nothing_override_nothing(folder, text):
+    path = written(folder, "")
+    written(folder, text, "overrides.local.yaml")
+
+    assert load_config(path, {}).overrides.of("tool") == {}
+
+
 def test_two_files_of_local_overrides_are_refused(folder):
     path = written(folder, "")
     written(folder, "", "overrides.local.yaml")
@@ -219,9 +227,14 @@ module = "a.py"
 word = "plain"
 address = "https://ada:hunter2@example.com/"
 note = "use sk-hunter2hunter2"
+header = "Bearer hunter2.hunter2"
 api_key = "hunter2"
 tokens = ["hunter2", "hunter2"]
 nested = { password = "hunter2", fine = 1 }
+pwd = "hunter2"
+pin = "hunter2"
+accessKey = "hunter2"
+hosts = ["postgres://u:hunter2@h/db", "sk-hunter2hunter2", ["redis://:hunter2@h"]]
 [packs.options.secrets]
 "giphy.apiKey" = "hunter2"
 
@@ -230,7 +243,10 @@ token = "hunter2"
 
 [mcpServers.files]
 command = "serve"
-args = ["--port", "1", "--token", "hunter2", "--api-key=hunter2"]
+args = [
+  "--port", "1", "--token", "hunter2", "--api-key=hunter2", "--key=hunter2key", "--key", "hunter2",
+  "postgres://u:hunter2@h/db", "-H", "Authorization: Bearer hunter2==", "X-Api-Key:hunter2", "https://h/?key=hunter2",
+]
 env = { HOME = "hunter2", KEY = "${secret:brave.apiKey}" }
 
 [mcpServers.web]
@@ -246,6 +262,22 @@ def test_no_secret_is_among_the_settings(folder):
     assert "hunter2" not in json.dumps([[one.path, one.value] for one in config.settings], default=str)
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("line", ["config show", "packs info a.py", "packs info files", "packs info web"])
+def test_no_command_shows_a_secret_of_the_manifest(folder, command, line, form):
+    written(folder, SECRETS.replace("postgresql://user:hunter2@db/agentos", "s.db"))
+    told = command(*line.split(), *form)
+
+    assert (told.code, HIDDEN in told.out, "hunter2" in told.out) == (0, True, False)
+
+
+@pytest.mark.parametrize("name", ["pinned", "spin", "monkey", "keyboard", "author", "key_size"])
+def test_names_that_only_resemble_those_of_secrets_hide_nothing(folder, name):
+    config = load_config(written(folder, f'[[packs]]\nmodule = "a.py"\noptions = {{ {name} = "x" }}\n'), {})
+
+    assert values(config)[f"packs[0].options.{name}"][0] == "x"
+
+
 def test_what_is_no_secret_is_shown(folder):
     found = {path: value for path, (value, _) in values(load_config(written(folder, SECRETS), {})).items()}
 
@@ -253,7 +285,17 @@ def test_what_is_no_secret_is_shown(folder):
     assert found["packs[0].options.api_key"] == HIDDEN
     assert found["packs[0].options.address"] == f"https://{HIDDEN}@example.com/"
     assert found["packs[0].options.nested.fine"] == 1
-    assert found["mcpServers.files.args"] == ["--port", "1", "--token", HIDDEN, f"--api-key={HIDDEN}"]
+    assert found["packs[0].options.hosts"] == [f"postgres://{HIDDEN}@h/db", HIDDEN, [f"redis://{HIDDEN}@h"]]
+    assert found["mcpServers.files.args"] == [
+        *("--port", "1", "--token", HIDDEN, f"--api-key={HIDDEN}", f"--key={HIDDEN}", "--key", HIDDEN),
+        *(
+            f"postgres://{HIDDEN}@h/db",
+            "-H",
+            f"Authorization: {HIDDEN}",
+            f"X-Api-Key:{HIDDEN}",
+            f"https://h/?key={HIDDEN}",
+        ),
+    ]
     assert found["mcpServers.files.env.KEY"] == "${secret:brave.apiKey}"
     assert found["mcpServers.web.url"] == "https://example.com/mcp"
     assert "@" not in found["store"]

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import resource
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -421,3 +422,11 @@ def test_a_variable_for_what_only_the_manifest_says_is_led_there(project, comman
     _, _, message, cure = found(command("doctor", "--json"), "environment")
 
     assert (message, cure) == (f"nobody reads the variable {name}", f"unset it, and say `{setting}` in the manifest")
+
+
+def test_a_cure_can_be_pasted_whatever_a_pack_is_called(folder, command):
+    (folder / "my pack.py").write_text(BAD["raises"])
+    (folder / "agentos.toml").write_text('[[packs]]\nmodule = "my pack.py"\n')
+    cure = found(command("doctor", "--json"), "pack my pack.py")[3]
+
+    assert shlex.split(cure.partition(": ")[2]) == ["agentos", "packs", "disable", "--in-manifest", "my pack.py"]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentos.cli._app import Fail
 from agentos.cli._edits import GONE
-from agentos.cli.editing import add_pack, applied, remove_pack, set_pack, set_value
+from agentos.cli.editing import add_pack, applied, edit
 from agentos.model.files import read_file
 
 TOML = '''# top
@@ -55,17 +55,29 @@ JSON = '{\n    "mode": "auto",\n    "packs": [\n        {"module": "ä.py"},\n  
 TEXTS = {"toml": TOML, "yaml": YAML, "json": JSON}
 
 
+def remove_pack(path, index):
+    edit(path, {("packs", index): GONE})
+
+
+def set_pack(path, index, **fields):
+    edit(path, {("packs", index, name): value for name, value in fields.items()})
+
+
+def set_value(path, keys, value):
+    edit(path, {keys: value})
+
+
 @pytest.fixture
 def edited(tmp_path):
     """Return a function that edits a text and returns what became of it, as text and as data."""
 
-    def edit(ending, text, change):
+    def changed(ending, text, change):
         path = tmp_path / f"agentos.{ending}"
         path.write_bytes(text.encode("utf-8"))
         change(path)
         return path.read_bytes().decode("utf-8"), read_file(path)
 
-    return edit
+    return changed
 
 
 CHANGES = {
@@ -356,6 +368,7 @@ def test_a_key_is_cut_out_of_a_flow_mapping(edited, before, after):
     "text",
     [
         "packs: []\noptions: {a: 'x # y', b: \"z # y\"}\n",
+        "packs: []\noptions: {a: 'x # y', b: \"z # y\"} # ours\n",
         "packs: []\noptions: |\n  # text\n  more\n# ours\n",
         "packs: []\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b] # twice\n",
     ],
@@ -433,3 +446,11 @@ def test_whatever_options_are_added_are_read_back(tmp_path_factory, ending, opti
     add_pack(path, {"module": "c.py", "options": options})
 
     assert read_file(path)["packs"][2]["options"] == options
+
+
+def test_a_value_with_a_sign_of_comments_is_added_before_a_comment(edited):
+    new = {"module": "x.py", "options": {"word": "Good # day"}}
+    after, data = edited("yaml", "packs: [{module: a.py}] # mine\n", lambda path: add_pack(path, new))
+
+    assert data["packs"][1] == new
+    assert after.endswith("] # mine\n")

@@ -2,7 +2,10 @@
 
 import functools
 import json
+import logging
+import os
 import runpy
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +13,12 @@ from pathlib import Path
 import pytest
 from powerless import powerless
 from terminal import AGENTOS, GIFS, GREET, PATIENCE, environment
+
+from agentos.cli._app import App
+from agentos.cli._records import records
+from agentos.cli.config import load_config
+from agentos.cli.remembered import remembered
+from agentos.store import Store
 
 SCRIPT = Path(__file__).with_name("interruptions.py")
 _script = runpy.run_path(str(SCRIPT))
@@ -270,3 +279,69 @@ def test_a_real_disk_that_is_full(template, tmp_path):
     assert done.stdout.startswith(f"code 1\n{MANIFEST}")
     assert ".tmp" not in done.stdout
     assert list(mount.iterdir()) == []
+
+
+def test_doctor_names_a_disk_that_is_full(template, tmp_path):
+    """A store that was begun and can't be written any more."""
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    (template / "agentos.toml").write_text(f'store = "s.db"\n{MANIFEST}')
+    env = environment({"PYTHONDONTWRITEBYTECODE": "1", "AGENTOS_DATA": str(tmp_path / "data")})
+    subprocess.run([*AGENTOS, "packs", "disable", "hello"], cwd=template, env=env, check=True, capture_output=True)
+    arguments = ["unshare", "-m", "sh", "-c", FULL.replace("64k", "2m"), "sh", str(mount), str(template)]
+    try:
+        subprocess.run([*arguments, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    done = subprocess.run(
+        [*arguments, *AGENTOS, "doctor", "--json"], env=env, capture_output=True, text=True, check=False
+    )
+
+    about = [one["message"] for one in json.loads(done.stdout)["troubles"] if one["about"] == "store"]
+    assert about == [f"nothing can be written in {mount}: No space left on device"]
+
+
+# -- a store that is being closed --------------------------------------------------------------------------------------
+
+
+async def remember(path):
+    async with remembered(str(path)) as memory:
+        await memory.disabled()
+
+
+async def look_up(path):
+    async with records(load_config(path.with_name("agentos.toml"), {"AGENTOS_STORE": str(path)})) as found:
+        await found.proposals_like("x")
+
+
+@pytest.mark.parametrize("use", [remember, look_up])
+def test_ctrl_c_while_a_store_is_closed_lets_it_be_closed(template, capsys, monkeypatch, use):
+    store, close, closed = template / "s.db", Store.close, []
+    store.touch()
+
+    async def interrupted(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        await close(self)
+        closed.append(self)
+
+    monkeypatch.setattr(Store, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        App().run(use(store))
+
+    assert (len(closed), capsys.readouterr().err) == (1, "")
+
+
+def test_what_the_library_of_the_store_logs_is_one_line(capsys):
+    async def fail():
+        try:
+            raise OSError("gone")
+        except OSError:
+            logging.getLogger("sqlalchemy.pool").exception("Exception closing connection")
+
+    App().run(fail())
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (line.startswith("agentos: Exception closing connection at "), line.endswith("-v shows the traceback")) == (
+        True,
+        True,
+    )

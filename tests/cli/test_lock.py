@@ -206,6 +206,21 @@ def test_lint_of_one_pack(project, command):
     assert command("lint", "bare").code == 1
 
 
+@pytest.mark.parametrize("name", ["nowhere.py", "./nowhere"])
+def test_lint_of_a_file_that_is_nowhere_says_so(folder, command, name):
+    told = command("lint", name)
+
+    assert (told.code, f"there is no pack at {folder / name}" in told.err) == (1, True)
+
+
+def test_lint_of_a_pack_by_its_key_from_another_folder(project, command, monkeypatch):
+    folder = project("hello")
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+
+    assert command("lint", "hello.py").code == 0
+
+
 def test_lint_of_a_pack_whose_short_name_is_that_of_a_folder(project, command):
     module = "my-tool/agentos_pack_my_tool"
     folder = project("hello", files={f"{module}/__init__.py": GREET})

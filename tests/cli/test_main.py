@@ -1,5 +1,6 @@
 """The door: help, global options, exit codes, and how commands end."""
 
+import asyncio
 import json
 import os
 import shlex
@@ -8,13 +9,15 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
 import pytest
+from powerless import powerless
 from terminal import AGENTOS, GREET, environment, run_in_terminal, run_piped
 
 from agentos import __version__
-from agentos.cli._app import make_command
+from agentos.cli._app import App, make_command
 from agentos.cli._commands import COMMANDS, help_text
 
 
@@ -309,13 +312,6 @@ def test_one_signal_is_enough_for_a_pack_that_hangs(project, started, number, co
     assert child.end(number)[0] == code
 
 
-def test_a_pack_that_ends_the_program_in_an_unheard_of_way_is_told(command, project):
-    project("ends", files={"ends.py": "class End(BaseException): pass\nraise End('of days')\n"})
-    told = command("tools", "list")
-
-    assert (told.code, "End: of days" in told.err, "agentos doctor" in told.err) == (1, True, True)
-
-
 FULL = [["--help"], ["--version"], ["packs", "list"], ["packs", "list", "--json"], ["why", "nothing", "--json"]]
 
 
@@ -479,6 +475,11 @@ WAYS = {
     "os._exit": "import os\nos._exit(0)\n",
     "posix._exit": "import posix\nposix._exit(0)\n",
     "os.execvp": "import os\nos.execvp('true', ['true'])\n",
+    "KeyboardInterrupt": "raise KeyboardInterrupt\n",
+    "GeneratorExit": "raise GeneratorExit\n",
+    "BaseException": "raise BaseException('of days')\n",
+    "a factory": "def create_extension_pack():\n    raise KeyboardInterrupt\n",
+    "an async factory": "async def create_extension_pack():\n    raise GeneratorExit\n",
 }
 
 
@@ -491,6 +492,15 @@ def test_a_pack_that_would_end_the_program_is_named(project, arguments, way):
     assert "bad.py was not loaded" in told.stderr
     assert "would end the whole program" in told.stderr
     assert told.stdout != ""
+
+
+def test_a_hook_that_would_end_the_program_is_told(project):
+    hook = "def end():\n    raise BaseException('of days')\n\n\npack = ExtensionPack("
+    ends = GREET.replace("pack = ExtensionPack(", hook).replace("[greet])", "[greet], on_activate=end)")
+    told = run_piped("tools", "list", cwd=project("ends", files={"ends.py": ends}))
+
+    assert (told.returncode, told.stdout) == (1, "")
+    assert "error: a pack raised BaseException: of days, which would end the whole program" in told.stderr
 
 
 def test_a_tool_that_would_end_the_program_fails(project):
@@ -562,3 +572,73 @@ def test_ctrl_c_while_something_is_imported_leaves_no_traceback(project, module)
     )
 
     assert (done.returncode, done.stderr.strip()) == (130, "interrupted")
+
+
+@pytest.mark.parametrize(
+    ("number", "end"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)], ids=["SIGINT", "SIGTERM"]
+)
+def test_a_signal_in_the_last_step_of_a_command_is_heard(number, end):
+    async def finish():
+        os.kill(os.getpid(), number)
+        return 0
+
+    with pytest.raises(end):
+        App().run(finish())
+
+
+@pytest.mark.parametrize("error", [GeneratorExit, asyncio.CancelledError])
+def test_whatever_is_raised_becomes_words_and_a_code(project, command, monkeypatch, error):
+    project("hello")
+    monkeypatch.setattr("agentos.cli.packs.written_in", Mock(side_effect=error("why")))
+    told = command("packs", "list")
+
+    assert (told.code, f"error: {error.__name__}: why" in told.err) == (1, True)
+
+
+CLOSING = {
+    "closed": "import sys\nsys.stdout.close()\n",
+    "detached": "import codecs, sys\nsys.stdout = codecs.getwriter('utf-8')(sys.stdout.detach())\n",
+}
+
+
+@pytest.mark.parametrize("how", CLOSING)
+@pytest.mark.parametrize("bad", ["hello.py", "other.py"])
+def test_a_pack_that_closes_stdout_takes_it_from_nobody_else(project, how, bad):
+    folder = project("other", "hello", files={"other.py": GREET.replace("hello", "other").replace("greet", "wave")})
+    (folder / bad).write_text(CLOSING[how] + (folder / bad).read_text())
+    told = run_piped("tools", "call", "greet", "name=Ada", cwd=folder)
+
+    assert (told.returncode, told.stdout, told.stderr) == (0, "Hello, Ada!\n", "")
+
+
+def test_a_working_folder_that_is_gone_is_told(tmp_path):
+    here = tmp_path / "gone"
+    here.mkdir()
+    done = subprocess.run(
+        ["sh", "-c", 'rmdir "$0" && exec "$@"', str(here), *AGENTOS, "packs", "list"],
+        cwd=here,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "error: the working folder is not there any more")
+
+
+@pytest.mark.parametrize("arguments", [["packs", "list"], ["packs", "list", "--manifest", "agentos.toml"]])
+def test_a_manifest_that_cant_be_looked_for_is_no_configuration(project, arguments):
+    folder = project("hello")
+    folder.chmod(0o600)
+    done = subprocess.run(
+        [*AGENTOS, *arguments],
+        cwd=folder,
+        env=environment(),
+        preexec_fn=powerless,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    folder.chmod(0o755)
+
+    assert (done.returncode, f"error: {folder}/agentos.toml: Permission denied" in done.stderr) == (3, True), done

@@ -190,28 +190,12 @@ def test_a_sign_that_the_terminal_lacks_is_written_out():
     assert raw.getvalue() == b"\\xe4\\u25cf\n"
 
 
-def test_without_a_person_nothing_is_confirmed(monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
-
-    assert Out().confirm("really?") is False
-    assert Out().confirm("really?", default=True) is False
-
-
 def test_without_a_person_asking_is_a_usage_error(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("x\n"))
 
     assert Out().ask("name", default="y") == "y"
     with pytest.raises(click.UsageError, match="no terminal to ask at"):
         Out().ask("name")
-
-
-@pytest.mark.parametrize(
-    ("typed", "default", "expected"), [("y", False, True), ("", True, True), ("n", True, False), ("", False, False)]
-)
-def test_confirming(monkeypatch, typed, default, expected):
-    monkeypatch.setattr("sys.stdin", Terminal(f"{typed}\n"))
-
-    assert Out().confirm("really?", default=default) is expected
 
 
 def test_asking(monkeypatch, capsys):

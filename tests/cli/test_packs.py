@@ -2,9 +2,11 @@
 
 import json
 import sqlite3
+import subprocess
 
 import pytest
-from terminal import AGENTOS, BAD, GREET, run_in_terminal, run_piped
+from powerless import powerless
+from terminal import AGENTOS, BAD, GREET, environment, run_in_terminal, run_piped
 
 SENTINEL = "from pathlib import Path\nPath('imported').write_text('oh no')\n"
 
@@ -570,3 +572,83 @@ def test_a_pack_whose_first_key_switches_it_off_can_be_enabled(project, command)
 
     assert told.data["changed"] == ["agentos.yaml"]
     assert (folder / "agentos.yaml").read_text() == "packs:\n  - enabled: true\n    module: hello.py\n"
+
+
+SECRET = """secrets={"openai.apiKey": "sk-abcdefgh1234567890"}"""
+
+
+def test_adding_shows_no_secret(project, command):
+    folder = project("hello", files={"x.py": GREET})
+    told = command("packs", "add", "x.py", "--no-probe", "--json", "--option", SECRET)
+
+    assert told.data["entry"]["options"] == {"secrets": {"openai.apiKey": "(hidden)"}}
+    assert "sk-abcdefgh" in (folder / "agentos.toml").read_text()
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_what_has_to_be_added_by_hand_is_said_without_secrets(folder, command, form):
+    (folder / "agentos.yaml").write_text("packs:\n  -\n    # c\n    module: a.py\n")
+    (folder / "x.py").write_text(GREET)
+    told = command("packs", "add", "x.py", "--no-probe", "--option", SECRET, *form)
+
+    assert (told.code, "by hand" in told.out + told.err, "sk-abc" in told.out + told.err) == (1, True, False)
+
+
+@pytest.mark.parametrize("value", ["null", "[1, null]", '{"a": null}'])
+def test_toml_has_no_null(project, command, value):
+    folder = project("hello", files={"x.py": GREET})
+    before = (folder / "agentos.toml").read_text()
+    told = command("packs", "add", "x.py", "--no-probe", "--option", f"n={value}")
+
+    assert (told.code, "--option n: TOML has no null" in told.err) == (2, True)
+    assert (folder / "agentos.toml").read_text() == before
+
+
+def test_yaml_has_null(folder, command):
+    (folder / "agentos.yaml").write_text("packs: []\n")
+    (folder / "x.py").write_text(GREET)
+
+    assert command("packs", "add", "x.py", "--no-probe", "--option", "n=null").code == 0
+    assert '{"n": null}' in (folder / "agentos.yaml").read_text()
+
+
+@pytest.mark.parametrize("ending", ["toml", "yaml", "json"])
+@pytest.mark.parametrize("value", ["NaN", "[Infinity]", "1e999"])
+def test_what_is_no_number_is_refused(folder, command, ending, value):
+    (folder / f"agentos.{ending}").write_text("{}" if ending == "json" else "")
+    (folder / "x.py").write_text(GREET)
+    told = command("packs", "add", "x.py", "--no-probe", "--option", f"n={value}")
+
+    assert (told.code, "--option n: expected a number" in told.err) == (2, True)
+
+
+@pytest.mark.parametrize("line", ["remove hello", "disable hello"])
+def test_what_stands_twice_is_changed_at_once_or_not_at_all(project, command, monkeypatch, line):
+    project("hello", "hello")
+    written = []
+    monkeypatch.setattr("agentos.cli.editing.replace_file", lambda path, data, **_: written.append(data))
+
+    assert command("packs", *line.split()).code == 0
+    assert len(written) == 1
+
+
+@pytest.mark.parametrize("line", ["list", "info hello", "reload hello"])
+def test_a_pack_that_cant_be_read_stops_nothing(project, line):
+    folder = project("gifs", more='lock = "agentos.lock"\n', files={"packs/hello.py": GREET})
+    with (folder / "agentos.toml").open("a") as file:
+        file.write('\n[[packs]]\nmodule = "packs/hello.py"\n')
+    run_piped("lock", cwd=folder)
+    (folder / "packs").chmod(0)
+    done = subprocess.run(
+        [*AGENTOS, "packs", *line.split()],
+        cwd=folder,
+        env=environment({"PYTHONDONTWRITEBYTECODE": "1"}),
+        preexec_fn=powerless,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (folder / "packs").chmod(0o755)
+
+    assert ("packs/hello.py" in done.stdout, "Permission denied" in done.stdout) == (True, True), done
+    assert "error: " not in done.stderr

@@ -530,6 +530,13 @@ def test_unset_forgets_and_says_what_it_does_not_know(project):
     assert (done.code, "no secret called 'giphy.apiKey' is kept" in done.err) == (1, True)
 
 
+def test_unset_where_nothing_was_ever_kept_makes_nothing(project):
+    done = project.run("secrets", "unset", "giphy.apiKey")
+
+    assert (done.code, "no secret called 'giphy.apiKey' is kept" in done.err) == (1, True)
+    assert not Path(project.env["AGENTOS_DATA"]).exists()
+
+
 def test_a_vault_that_cannot_be_read_is_named(project):
     project.run("secrets", "set", "giphy.apiKey", "--stdin", input=VALUE)
     Path(project.env["AGENTOS_DATA"], "secrets.json").write_text("{")
@@ -587,7 +594,7 @@ def test_a_folder_that_cannot_be_written_is_named(project):
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
 def test_a_change_that_is_interrupted_at_any_step_leaves_the_old_file_or_the_new_one(project, how):
     project.run("secrets", "set", "giphy.apiKey", "--stdin", input=VALUE)
-    project.run("secrets", "set", "other", "--stdin", input=VALUE)
+    project.run("secrets", "set", "other", "--force", "--stdin", input=VALUE)
     before = Path(project.env["AGENTOS_DATA"], "secrets.json").read_bytes()
     script, command = Path(__file__).with_name("interruptions.py"), {"it": ["secrets", "unset", "other"]}
     argv = [sys.executable, str(script), how, str(project.folder), json.dumps(command)]
@@ -596,6 +603,7 @@ def test_a_change_that_is_interrupted_at_any_step_leaves_the_old_file_or_the_new
     runs = json.loads(done.stdout)["it"]
 
     after = base64.b64decode(runs["after"]["data/secrets.json"])
+    assert after != before
     assert {base64.b64decode(run["files"]["data/secrets.json"]) for run in runs["cut"]} == {before, after}
     assert how == "SIGKILL" or [name for run in runs["cut"] for name in run["files"] if ".tmp" in name] == []
 

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import socket
+import subprocess
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -79,6 +80,24 @@ def test_stdout_belongs_to_the_protocol(project, serving):
     assert [json.loads(line)["id"] for line in out.splitlines()] == [1]
     assert {"raw noise", "noise of a child", "a pack that prints"} <= set(err.splitlines())
     assert child.returncode == 0
+
+
+def test_stdin_and_stdout_may_be_files(project):
+    (project.folder / "requests").write_text(json.dumps(INITIALIZE) + "\n")
+    with (project.folder / "requests").open() as requests, (project.folder / "answers").open("w") as answers:
+        done = subprocess.run(
+            [*AGENTOS, "serve"],
+            stdin=requests,
+            stdout=answers,
+            stderr=subprocess.PIPE,
+            cwd=project.folder,
+            env=environment(project.env),
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads((project.folder / "answers").read_text())["id"] == INITIALIZE["id"]
 
 
 def test_sigterm_ends_the_server_over_stdio_in_good_order(serving):

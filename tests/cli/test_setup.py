@@ -279,3 +279,12 @@ def test_no_variable_that_is_known_is_a_mistake_to_doctor():
     from agentos.cli.doctor import Found, check_environment
 
     assert list(check_environment(Found(dict.fromkeys(VARIABLES, "x")))) == []
+
+
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.symlink_to("nowhere.toml")])
+def test_init_says_what_stands_in_the_place_of_the_manifest(folder, command, make):
+    make(folder / "agentos.toml")
+    told = command("init", "--yes")
+
+    assert (told.code, "error: agentos.toml is a " in told.err) == (1, True)
+    assert [path.name for path in folder.iterdir()] == ["agentos.toml"]

@@ -148,10 +148,17 @@ def test_show_of_an_unknown_tool_suggests_the_nearest(project):
     assert "did you mean 'add'?" in done.err
 
 
-def test_show_of_a_tool_out_of_force_leads_to_why(tmp_path):
+def test_a_tool_out_of_force_leads_to_why(tmp_path):
     project = Project(tmp_path, MANIFEST + "[overrides.tools]\nadd = { enabled = false }\n")
 
     assert "agentos why tool:add" in project.run("tools", "show", "add").err
+    assert "agentos why tool:add" in project.run("tools", "call", "add", "a=1").err
+    assert "agentos why tool:add" in json.loads(project.run("tools", "call", "add", "a=1", "--json").out)["hint"]
+
+
+def test_what_is_no_tool_at_all_leads_to_the_list(project):
+    for line in ("show nothing", "call nothing"):
+        assert "`agentos tools list` shows what there is" in project.run("tools", *line.split()).err
 
 
 def test_a_narrow_terminal_gets_records_instead_of_a_table(terminal):

@@ -138,3 +138,47 @@ def test_people_see_signs_and_end_it_with_ctrl_c(project):
 
     assert "+ tool:greet of hello 1.0: active" in told
     assert told.code == 130
+
+
+async def test_local_overrides_that_appear_count(project):
+    folder = project("hello")
+    async with watching() as until:
+        await until(event="watching")
+        (folder / "overrides.local.toml").write_text("[tools.greet]\nenabled = false\n")
+        await until(event="changed")
+        await until(change="~", entry="tool:greet of hello 1.0", state="disabled")
+
+
+async def test_broken_local_overrides_are_waited_for(project):
+    folder = project("hello")
+    async with watching() as until:
+        await until(event="watching")
+        (folder / "overrides.local.toml").write_text("= broken")
+        assert "overrides.local.toml" in (await until(event="failed", what="manifest"))[-1]["reason"]
+        (folder / "overrides.local.toml").write_text("[tools.greet]\nenabled = false\n")
+        await until(change="~", entry="tool:greet of hello 1.0", state="disabled")
+
+
+@pytest.mark.parametrize("mended", ["agentos.toml", "hello.py"])
+async def test_a_pack_that_is_required_and_cant_be_loaded_is_waited_for(project, mended):
+    folder = project("hello")
+    text = (folder / "agentos.toml").read_text()
+    mending = {"agentos.toml": text.replace("hello.py", "gifs.py"), "hello.py": GREET.replace("greet", "wave")}
+    async with watching() as until:
+        await until(event="watching")
+        (folder / "hello.py").write_text("this is no python")
+        await until(event="failed", what="hello.py")
+        (folder / "agentos.toml").write_text(f"{text}required = true\n")
+        assert "SyntaxError" in (await until(event="failed", what="agentos.toml"))[-1]["reason"]
+        (folder / mended).write_text(mending[mended])
+        await until(change="-", entry="tool:greet of hello 1.0")
+
+
+async def test_a_pack_that_ends_generators_is_told(project):
+    folder = project("hello")
+    async with watching() as until:
+        await until(event="watching")
+        (folder / "hello.py").write_text("raise GeneratorExit\n")
+        assert "raised GeneratorExit" in (await until(event="failed", what="hello.py"))[-1]["reason"]
+        (folder / "hello.py").write_text(GREET.replace("greet", "wave"))
+        await until(change="+", entry="tool:wave of hello 1.0")

@@ -821,3 +821,9 @@ def test_as_many_bytes_as_the_limit_says_are_hashed_and_no_more(tmp_path, monkey
 
 def test_the_limits_are_those_that_were_promised():
     assert (subject.FILE_LIMIT, subject.BYTE_LIMIT) == (20_000, 1_000_000_000)
+
+
+def test_a_place_that_the_system_refuses_to_look_at_is_an_error_that_names_it_and_the_pack(tmp_path):
+    name = f"{'x' * 300}.py"
+    with pytest.raises(PackLoadError, match=rf"^pack '{name}': its files can't be found: .*: File name too long$"):
+        files_of(PackEntry(module=name, base_path=tmp_path))
