@@ -37,10 +37,10 @@ run: $(VENV)/.run  ## Load the example manifest and show every stack
 	$(BIN)/python examples/run.py
 
 test: $(VENV)/.dev  ## Run the tests, by three workers: they often wait for processes
-	$(BIN)/python -m pytest -n 3 --dist loadfile --durations=20
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20
 
 coverage: $(VENV)/.dev  ## Run the tests with branch coverage (twice as long)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term --no-cov-on-fail --cov-fail-under=95 --durations=20
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term --no-cov-on-fail --cov-fail-under=95 --durations=20
 
 lint: $(VENV)/.dev  ## Check style and formatting
 	$(BIN)/ruff check .

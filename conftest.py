@@ -24,6 +24,19 @@ def pytest_make_parametrize_id(val, argname):
     return argname if isinstance(val, bytes) else None
 
 
+LONGEST = (
+    *("cli/test_interrupts.py", "packs/test_curated_packs.py", "access/test_crashes.py", "testing/test_bad_packs.py"),
+    *("access/test_races.py", "cli/test_serve.py", "tests/test_docs.py", "access/test_properties.py"),
+    *("docs/test_site.py", "packs/test_wheels.py", "cli/test_golden.py", "cli/test_doctor.py", "access/test_audit.py"),
+)
+"""The files that take longest. They begin first, so that in the end no worker waits long for another."""
+
+
+def pytest_collection_modifyitems(items):
+    """Put the longest files first, and leave the order within each as it is."""
+    items.sort(key=lambda item: next((place for place, end in enumerate(LONGEST) if end in item.nodeid), len(LONGEST)))
+
+
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
