@@ -59,7 +59,7 @@ class Vetting:
 
     def instruct(self, instructions: str | None) -> str | None:
         """Take a server's instructions as the system prompt of its tools, if it is trusted; say why not, if not."""
-        text = _with_our_line_ends(instructions) if self._server.trust and isinstance(instructions, str) else ""
+        text = self._tidied(instructions) if self._server.trust and isinstance(instructions, str) else ""
         fault = None
         if len(text) > self._limits.instructions:
             fault = f"they are longer than {self._limits.instructions:,} characters"
@@ -78,10 +78,18 @@ class Vetting:
         text = _as_text(said)
         known = self._known.get(name)
         if known is None or known[0] != text:
-            known = self._known[name] = (text, self._made(name, _with_our_line_ends(said)))
+            known = self._known[name] = (text, self._made(name, self._tidied(said)))
         if isinstance(known[1], BadToolError):
             raise known[1]
         return known[1]
+
+    def _tidied(self, said: Any, key: str = _TEXTS[0]) -> Any:
+        """Return what a server said, in texts without secrets and with our line ends; what else it says is exact."""
+        if isinstance(said, str):
+            return self._words.mask(said.replace("\r\n", "\n")) if key in _TEXTS else said
+        if isinstance(said, dict):
+            return {name: self._tidied(value, name) for name, value in said.items()}
+        return [self._tidied(value, "") for value in said] if isinstance(said, list) else said
 
     def forget_but(self, names: "set[str]") -> None:
         """Forget tools that the server does not have any more."""
@@ -142,15 +150,6 @@ class Vetting:
             display_name=self._words.clip(said["title"], _TITLE) if said.get("title", "").strip() else None,
         )
         return next(iter(Toolset(self._server.owner, (made,), self._prompt))) if self._prompt else made
-
-
-def _with_our_line_ends(said: Any, key: str = _TEXTS[0]) -> Any:
-    """Return what a server said with the line ends of other systems as ours, in texts: what else it says is exact."""
-    if isinstance(said, str):
-        return said.replace("\r\n", "\n") if key in _TEXTS else said
-    if isinstance(said, dict):
-        return {name: _with_our_line_ends(value, name) for name, value in said.items()}
-    return [_with_our_line_ends(value, "") for value in said] if isinstance(said, list) else said
 
 
 def _as_text(said: Mapping[str, Any]) -> str:

@@ -32,12 +32,13 @@ class Words:
             self._masker.learn(one)
         self._longest = max(self._longest, _LONGEST_FORM * len(value.encode("utf-8", "surrogatepass")))
 
-    def cut(self, text: str, limit: int) -> str:
-        """Return foreign text with nothing in it that is secret, and not too much of it.
+    def mask(self, text: str) -> str:
+        """Return foreign text with nothing in it that is secret."""
+        return self._masker.mask(text)
 
-        It is masked before it is cut: half a secret would not be found.
-        """
-        masked = self._masker.mask(text)
+    def cut(self, text: str, limit: int) -> str:
+        """Return the same, and not too much of it. It is masked before it is cut: half a secret would not be found."""
+        masked = self.mask(text)
         return masked if len(masked) <= limit else f"{masked[:limit]}..."
 
     def clip(self, text: str, limit: int = _SHOWN) -> str:
@@ -46,6 +47,6 @@ class Words:
 
     def clip_beginning(self, text: str, limit: int = _SHOWN) -> str:
         """Return the same of the beginning of a text whose rest is lost, without an end that may be half a secret."""
-        masked = self._masker.mask(text)
+        masked = self.mask(text)
         before, mask, _ = masked.rpartition(MASK)
         return self.clip(max(before + mask, masked[: -self._longest or None], key=len) + "...", limit)

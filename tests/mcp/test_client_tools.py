@@ -539,6 +539,12 @@ async def test_a_secret_that_stands_where_a_title_is_cut_is_masked():
         assert host.tools.get_tool("go").display_name == "x" * 190 + "***"
 
 
+async def test_a_secret_in_a_description_is_masked_before_anybody_is_offered_the_tool():
+    spec = hostile("leaky_title", env={"TOK": "${secret:tk}"})
+    async with bridged({"plain": spec}, extension_secrets={"tk": "tok-4f9a2c7e81b3d650"}) as host:
+        assert [info.description for info in host.tools.list_available_tools()] == ["Uses ***"]
+
+
 async def test_a_value_in_the_clear_that_sounds_secret_is_masked_too():
     async with bridged({"plain": plain(env={"API_KEY": "in-the-clear", "LEVEL": "debug"})}) as host:
         assert variables(await call(host, "environment")) == {"API_KEY": "***", "LEVEL": "debug"}

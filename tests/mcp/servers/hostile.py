@@ -386,7 +386,8 @@ def closed_list(request):
 
 
 def leaky_title(request):
-    reply(request, {"tools": [tool("go", title="x" * 190 + os.environ["TOK"])]})
+    said = f"Uses {os.environ['TOK']}"
+    reply(request, {"tools": [tool("go", title="x" * 190 + os.environ["TOK"], description=said)]})
 
 
 def leaky_list(request):
