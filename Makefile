@@ -7,8 +7,10 @@ EDITABLE := $(foreach pack,$(patsubst %/pyproject.toml,%,$(PACKS)),-e ./$(pack))
 # What the example manifest names; the other packs bring larger libraries and come with the tests.
 SHOWN := $(foreach pack,common calculator datetime giphy files sqlite-memory tasks,-e ./packs/$(pack))
 
+PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20
+
 .DEFAULT_GOAL := help
-.PHONY: help run test check conformance lint format types coverage docs bench wheel clean
+.PHONY: help run test proofs check conformance lint format types coverage docs bench wheel clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,11 +38,14 @@ $(VENV)/bench/.ready: pyproject.toml
 run: $(VENV)/.run  ## Load the example manifest and show every stack
 	$(BIN)/python examples/run.py
 
-test: $(VENV)/.dev  ## Run the tests, by three workers: they often wait for processes
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20
+test: $(VENV)/.dev  ## Run the tests but for the long ones, by three workers: they often wait for processes
+	$(PYTEST) -m 'not proof'
 
-coverage: $(VENV)/.dev  ## Run the tests with branch coverage (twice as long)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term --no-cov-on-fail --cov-fail-under=95 --durations=20
+proofs: $(VENV)/.dev  ## Run the long tests: races, kills and signals at every step, all packs, the wheels, the site
+	$(PYTEST) -m proof
+
+coverage: $(VENV)/.dev  ## Run all tests with branch coverage (twice as long)
+	$(PYTEST) --cov --cov-report=term --no-cov-on-fail --cov-fail-under=95
 
 lint: $(VENV)/.dev  ## Check style and formatting
 	$(BIN)/ruff check .
@@ -54,7 +59,7 @@ types: $(VENV)/.dev  ## Check types
 	$(BIN)/mypy
 	$(BIN)/mypy $(wildcard packs/*/agentos_pack_*)
 
-check: lint types test  ## What CI runs: lint, types, tests
+check: lint types test  ## Lint, types, tests: what CI runs first
 
 conformance: $(VENV)/.dev  ## Run MCP's official conformance suite and inspector (needs npm)
 	$(BIN)/python tests/conformance/run.py --folder $(VENV)/conformance

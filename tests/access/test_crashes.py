@@ -17,6 +17,7 @@ from access.workers.recording import KEY, Log, host_at
 
 from agentos import AgentOS, ToolCall
 
+pytestmark = pytest.mark.proof
 postgres_server = store_fixtures.postgres_server
 
 TRANSACTION = ["to be begun", "begun", "to be committed", "committed"]

@@ -14,6 +14,7 @@ from access.workers.driving import Worker, WorkerEndedError, started
 from access.workers.places import by_socket
 from access.workers.recording import Log, host_at
 
+pytestmark = pytest.mark.proof
 postgres_server = store_fixtures.postgres_server
 
 ROUNDS = 1_000

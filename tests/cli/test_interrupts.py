@@ -20,6 +20,8 @@ from agentos.cli.config import load_config
 from agentos.cli.remembered import remembered
 from agentos.store import Store
 
+pytestmark = pytest.mark.proof
+
 SCRIPT = Path(__file__).with_name("interruptions.py")
 _script = runpy.run_path(str(SCRIPT))
 contents, meaning = _script["contents"], _script["meaning"]

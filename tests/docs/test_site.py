@@ -13,9 +13,10 @@ ROOT = Path(__file__).parents[2]
 NEEDED = ("sphinx", "furo", "myst_parser")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
-pytestmark = pytest.mark.skipif(
-    bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (the dependency group docs)"
-)
+pytestmark = [
+    pytest.mark.proof,
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (the dependency group docs)"),
+]
 
 # A build that asked for the network would fail at once, and say so.
 OFFLINE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")

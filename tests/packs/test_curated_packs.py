@@ -133,6 +133,7 @@ async def test_its_readme_names_every_tool(name):
     assert [tool for tool in tools if f"`{tool}`" not in readme] == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 def test_it_passes_the_conformance_checks(name):
     """By its own `conformance.toml` and `conformance.py`: every tool succeeds, and what changes something is run."""

@@ -21,6 +21,8 @@ import pytest
 from agentos.cli.main import main
 from agentos.cli.scaffolding import FLAVOURS
 
+pytestmark = pytest.mark.proof
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {file.parent.name: file.parent for file in sorted(ROOT.glob("packs/*/pyproject.toml"))}
 MADE = {"my-words": "tool", "my-notes": "toolset", "my-cache": "wrapper", "my-units": "bridge"}
