@@ -1,5 +1,7 @@
 """AgentOS: the one object that a host needs."""
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -55,6 +57,8 @@ class _Seconds(float):
     __slots__ = ()
 
 
+_RECORDING = 5.0
+"""For how many seconds a shutdown waits for the records of calls that have ended."""
 DEFAULT_BUDGET = Budget(calls=60, window=60.0)
 _MODE: Any = _Word("approve")
 _PINS: Any = _Word("first-use")
@@ -146,6 +150,7 @@ class AgentOS:
         budgets = Budgets(policy.budgets, _elapsed if clock is None else clock)
         self._idempotency = Idempotency(self._store, now)
         runner = Runner(executor, budgets, self._idempotency, self.audit, masker)
+        self._recording = runner.recording
         self.approvals = Approvals(
             Proposals(self._store, self.audit, now),
             runner,
@@ -223,6 +228,9 @@ class AgentOS:
         """
         await self.approvals.close()
         raised = await self.extensions.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_RECORDING):
+                await self._recording.drained()
         await self._settle()
         try:
             await self.audit.close()

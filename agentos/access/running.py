@@ -12,6 +12,7 @@ from agentos.access.grants import is_text, writable
 from agentos.access.idempotency import KEY_LIMIT, Conflict, Idempotency, Key
 from agentos.errors import StoreError
 from agentos.secrets.masking import Masker, MaskingLogger
+from agentos.stacks.leases import Users
 from agentos.tools.calls import ToolResult
 from agentos.tools.context import ToolContext
 from agentos.tools.executor import ToolExecutor
@@ -69,6 +70,8 @@ class Runner:
         self.budgets = budgets
         self.idempotency = idempotency
         self.audit = audit
+        self.recording = Users()
+        """The calls whose end is not on record yet."""
         self._masker = masker
         self._logger = MaskingLogger("agentos.access", masker)
 
@@ -126,14 +129,10 @@ class Runner:
         end: End,
         progress: Progress,
     ) -> ToolResult:
-        """Run a call, once for its key.
-
-        It counts as a use of its tool until its end is on record: who unloads the tool, or shuts the host down, waits
-        for that too.
-        """
+        """Run a call, once for its key."""
         key = self.key_of(prepared, context)
         if key is None:
-            with prepared.users.use():
+            with self.recording.use():
                 return await self._run_recorded(prepared, arguments, context, begin, end, progress)
         may_repeat = prepared.tool.idempotent or prepared.tool.effect == "read"
         try:
@@ -147,7 +146,7 @@ class Runner:
             self.audit.note("call", snapshot(arguments), **facts_of(prepared, context), replayed=True)
             return earlier
         result: ToolResult | None = None
-        with prepared.users.use():
+        with self.recording.use():
             try:
                 result = await self._run_recorded(prepared, arguments, context, begin, end, progress)
             finally:

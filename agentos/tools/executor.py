@@ -225,6 +225,11 @@ class ToolExecutor:
             details = {"problems": [{"path": one.path, "message": one.message} for one in error.problems]}
             return self.funnel.failure("InvalidArguments", message, prepared.meta, details)
 
+    @property
+    def is_heard(self) -> bool:
+        """Tell whether anybody listens to what is told of calls."""
+        return self._events.is_heard
+
     def is_in_force(self, prepared: Prepared) -> bool:
         """Tell whether what was found is still what stands on its stack: it may have gone while somebody thought."""
         known = self._prepared.get(prepared.entry.id)
@@ -253,13 +258,11 @@ class ToolExecutor:
             result = self.funnel.failure("Cancelled", "the caller was cancelled", prepared.meta)
             raise
         finally:
+            users.leave(lease)
             if call_id is not None:
                 self._forget_running(call_id, running)
-            try:
-                if told and result is not None:
-                    await to_the_end(self._tell_of_end(context, result, time.perf_counter() - began))
-            finally:
-                users.leave(lease)
+            if told and result is not None:
+                await to_the_end(self._tell_of_end(context, result, time.perf_counter() - began))
         return result
 
     async def preview(self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext) -> ToolResult | None:

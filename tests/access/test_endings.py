@@ -155,6 +155,27 @@ async def test_a_listener_that_takes_long_does_not_cost_the_record_of_a_read(sql
         assert [one.data["tool"] for one in await host.audit.records() if one.event == "call"] == ["p:act"]
 
 
+async def test_a_listener_may_unload_the_pack_whose_calls_have_just_ended(sqlite_url):
+    together = asyncio.Barrier(3)
+
+    async def meet(args, context):
+        await together.wait()
+
+    async with AgentOS(store=sqlite_url, mode="auto") as host:
+        await load(host, acting(meet))
+
+        async def listener(event):
+            if event.type == "tool:finished" and host.extensions.packs():
+                await host.extensions.unload("p")
+
+        host.extensions.on(listener)
+        async with asyncio.timeout(20):  # less than calls in flight are waited for
+            results = await host.tools.process_tool_calls([ToolCall("act", {})] * 3)
+
+        assert [kind(result) for result in results] == ["ok"] * 3
+        assert host.extensions.packs() == []
+
+
 # -- a store that fails -------------------------------------------------------------------------------------------
 
 
