@@ -5,7 +5,6 @@ budget and a line in the audit log.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine, Hashable, Mapping
 from time import monotonic
 from typing import Any
@@ -29,7 +28,6 @@ from agentos.tools.context import ToolContext
 from agentos.tools.prepared import Prepared
 from agentos.tools.tool import INTERVENTIONS, Tool
 
-_AT_ONCE: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 _INTERVENTION_LIMIT = 30.0
 """For how many seconds a tool's own function may think about whether to ask."""
 
@@ -118,14 +116,16 @@ class Guard:
         kept = snapshot(arguments)
         error: str | None = "Cancelled"
         # Between its end and its record a call waits for listeners, if there are any.
-        with self._runner.recording.use() if self._executor.is_heard else _AT_ONCE:
-            try:
-                result = await self._executor.run(prepared, arguments, context)
-                error = None if result.error is None else result.error.type
-            finally:
-                if budgets.counts_running:
-                    budgets.release(who, tool)
-                is_crowded = self._audit.note_read((tool, who, context.tool_call.id, error), kept)
+        recording = self._runner.recording.enter() if self._executor.is_heard else None
+        try:
+            result = await self._executor.run(prepared, arguments, context)
+            error = None if result.error is None else result.error.type
+        finally:
+            if budgets.counts_running:
+                budgets.release(who, tool)
+            is_crowded = self._audit.note_read((tool, who, context.tool_call.id, error), kept)
+            if recording is not None:
+                self._runner.recording.leave(recording)
         if is_crowded:
             await self._audit.catch_up()
         return result
