@@ -143,27 +143,33 @@ class AgentOS:
             masker=masker,
         )
         self.pins.attach(self.extensions)
+        self.tools = self._door(policy, now, _elapsed if clock is None else clock, principals)
+        keeper.after_change = self.approvals.go_on
+
+    def _door(
+        self, policy: Policy, clock: Callable[[], float], stopwatch: Callable[[], float], principals: Principals | None
+    ) -> ToolOrchestrator:
+        """Put together what stands between a call and its tool; *clock* dates things, *stopwatch* counts windows."""
+        store, audit, masker = self._store, self.audit, self.extensions.masker
         executor = ToolExecutor(self.extensions.registry("tool"))
-        self.grants = Grants(self._store, self.audit, find=executor.find, masker=masker, clock=now)
-        self.audit.after_batch = self._look_around
+        self.grants = Grants(store, audit, find=executor.find, masker=masker, clock=clock)
         denials = Denials(policy, self.grants)
-        budgets = Budgets(policy.budgets, _elapsed if clock is None else clock)
-        self._idempotency = Idempotency(self._store, now)
-        runner = Runner(executor, budgets, self._idempotency, self.audit, masker)
+        self._idempotency = Idempotency(store, clock)
+        runner = Runner(executor, Budgets(policy.budgets, stopwatch), self._idempotency, audit, masker)
         self._recording = runner.recording
         self.approvals = Approvals(
-            Proposals(self._store, self.audit, now),
+            Proposals(store, audit, clock),
             runner,
             denials,
             grants=self.grants,
             policy=policy,
-            store=self._store,
+            store=store,
             masker=masker,
-            clock=now,
+            clock=clock,
             ask=Handlers(self.extensions).ask,
             principals=principals,
         )
-        keeper.after_change = self.approvals.go_on
+        audit.after_batch = self._look_around
         guard = Guard(
             runner,
             self.approvals,
@@ -171,9 +177,9 @@ class AgentOS:
             grants=self.grants,
             policy=policy,
             masker=masker,
-            is_shared=self._store.is_durable,
+            is_shared=store.is_durable,
         )
-        self.tools = ToolOrchestrator(self.extensions, executor=executor, guard=guard)
+        return ToolOrchestrator(self.extensions, executor=executor, guard=guard)
 
     def tools_service(self, owner: str = "builtin") -> ToolsService:
         """Return what running code registers tools with, as *owner*: `builtin`, a pack's name, or `mcp/<server>`."""
