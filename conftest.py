@@ -1,5 +1,6 @@
 """What the tests of agentos and of the packs share."""
 
+import logging
 import os
 import signal
 
@@ -35,6 +36,27 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     """Put the longest files first, and leave the order within each as it is."""
     items.sort(key=lambda item: next((place for place, end in enumerate(LONGEST) if end in item.nodeid), len(LONGEST)))
+
+
+def log_as_at_first():
+    """Undo what a test, or what it tried out, did to how this process logs: others listen to what is logged."""
+    for name, level, handlers in (
+        (None, logging.WARNING, None),
+        ("agentos", logging.NOTSET, [logging.NullHandler()]),
+        ("sqlalchemy", logging.NOTSET, []),
+    ):
+        logger = logging.getLogger(name)
+        logger.setLevel(level)
+        logger.propagate = True
+        logger.handlers = logger.handlers if handlers is None else handlers
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def _log_as_at_first():
+    log_as_at_first()
+    yield
+    log_as_at_first()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -51,16 +50,11 @@ class Ended:
 
 @pytest.fixture(autouse=True)
 def nobody_else(monkeypatch, tmp_path):
-    """Let no test see the variables of whoever runs it, nor change how this process logs."""
+    """Let no test see the variables of whoever runs it."""
     for name in [name for name in os.environ if name.startswith("AGENTOS_") or name.endswith(("_KEY", "_TOKEN"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AGENTOS_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("COLUMNS", "200")
-    loggers = [logging.getLogger(name) for name in ("agentos", "sqlalchemy")]
-    kept = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
-    yield
-    for logger, before in zip(loggers, kept, strict=True):
-        logger.handlers, logger.level, logger.propagate = before
 
 
 @pytest.fixture
