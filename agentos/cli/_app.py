@@ -241,7 +241,7 @@ def _refuse_empty(option: click.Option) -> click.Option:
     return option
 
 
-def _complete_principal(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+def _complete_principal(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's
     with contextlib.suppress(click.ClickException):
         return [id for id in app_of(context).config.manifest.settings.principals if id.startswith(incomplete)]
     return []
