@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 from agentos._version import __version__
 
 if TYPE_CHECKING:
-    from agentos.access.approvals import Answer, Approvals
     from agentos.access.audit import AuditHead, AuditRecord, AuditVerdict
     from agentos.access.budgets import Budget
     from agentos.access.gate import Decision
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
     from agentos.access.lock import Difference, Lock
     from agentos.access.pins import Pin, PinError
     from agentos.access.proposals import Proposal, ProposalError
+    from agentos.calls.approvals import Answer, Approvals
+    from agentos.calls.executor import ToolExecutor
+    from agentos.calls.orchestrator import ToolExplanation, ToolOrchestrator
     from agentos.errors import (
         AgentOSError,
         DescriptorError,
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
         ToolDefinitionError,
         UnknownPackError,
     )
-    from agentos.events import (
+    from agentos.extensions.events import (
         DescriptorActivated,
         DescriptorDeactivated,
         DescriptorFailed,
@@ -63,70 +65,75 @@ if TYPE_CHECKING:
         PackUnloaded,
         SecretChanged,
     )
+    from agentos.extensions.manager import ExtensionManager
     from agentos.host import AgentOS
     from agentos.kinds import KINDS
     from agentos.loading.curated import CuratedManifest, CuratedReport, create_curated_manifest
-    from agentos.manager import ExtensionManager
-    from agentos.model.context import PackContext
     from agentos.model.descriptor import Descriptor, SecretRequirement
     from agentos.model.kind import Kind, declare_kind
     from agentos.model.manifest import ExtensionManifest, PackEntry
     from agentos.model.overrides import Override, Overrides
     from agentos.model.pack import ExtensionPack
+    from agentos.model.pack_context import PackContext
     from agentos.model.principal import Principal
     from agentos.model.report import LoadReport, PackOutcome, PackRecord
-    from agentos.model.rules import ArgumentPattern, InterventionRule
     from agentos.model.source import Source
-    from agentos.orchestrator import ToolExplanation, ToolOrchestrator
+    from agentos.model.tool_call import Batch, ToolCall, ToolError, ToolResult
+    from agentos.openapi.document import OpenAPIDocument, OpenAPIOperation
+    from agentos.openapi.projection import ProjectedTool, project, requires
+    from agentos.rules.intervention import ArgumentPattern, InterventionRule
+    from agentos.schema.docs import Schema
     from agentos.secrets.catalog import SecretCatalog, SecretDefinition
     from agentos.secrets.masking import Masker
     from agentos.stacks.entry import Entry, EntryState, Explanation, LifecycleContext
     from agentos.stacks.registry import Registry
-    from agentos.tools._docs import Schema
-    from agentos.tools.calls import Batch, ToolCall, ToolError, ToolResult
-    from agentos.tools.context import ToolContext
-    from agentos.tools.events import ToolApproval, ToolContent, ToolFinished, ToolProgress, ToolsChanged, ToolStarted
-    from agentos.tools.executor import ToolExecutor
-    from agentos.tools.lint import Finding, lint_pack
+    from agentos.tools.lint.findings import Finding, lint_pack
     from agentos.tools.listing import ToolInfo
-    from agentos.tools.openapi import OpenAPIDocument, OpenAPIOperation
-    from agentos.tools.projection import ProjectedTool, project, requires
     from agentos.tools.service import ToolsService
     from agentos.tools.tool import PUBLIC, Tool, Toolset, tool
+    from agentos.tools.tool_context import ToolContext
+    from agentos.tools.tool_events import (
+        ToolApproval,
+        ToolContent,
+        ToolFinished,
+        ToolProgress,
+        ToolsChanged,
+        ToolStarted,
+    )
 
 _HOMES = {
     "AgentOS": "agentos.host",
     "AgentOSError": "agentos.errors",
-    "Answer": "agentos.access.approvals",
-    "Approvals": "agentos.access.approvals",
-    "ArgumentPattern": "agentos.model.rules",
+    "Answer": "agentos.calls.approvals",
+    "Approvals": "agentos.calls.approvals",
+    "ArgumentPattern": "agentos.rules.intervention",
     "AuditHead": "agentos.access.audit",
     "AuditRecord": "agentos.access.audit",
     "AuditVerdict": "agentos.access.audit",
-    "Batch": "agentos.tools.calls",
+    "Batch": "agentos.model.tool_call",
     "Budget": "agentos.access.budgets",
     "CuratedManifest": "agentos.loading.curated",
     "CuratedReport": "agentos.loading.curated",
     "Decision": "agentos.access.gate",
     "Descriptor": "agentos.model.descriptor",
-    "DescriptorActivated": "agentos.events",
-    "DescriptorDeactivated": "agentos.events",
+    "DescriptorActivated": "agentos.extensions.events",
+    "DescriptorDeactivated": "agentos.extensions.events",
     "DescriptorError": "agentos.errors",
-    "DescriptorFailed": "agentos.events",
-    "DescriptorGated": "agentos.events",
+    "DescriptorFailed": "agentos.extensions.events",
+    "DescriptorGated": "agentos.extensions.events",
     "Difference": "agentos.access.lock",
     "Entry": "agentos.stacks.entry",
     "EntryState": "agentos.stacks.entry",
-    "Event": "agentos.events",
+    "Event": "agentos.extensions.events",
     "Explanation": "agentos.stacks.entry",
-    "ExtensionManager": "agentos.manager",
+    "ExtensionManager": "agentos.extensions.manager",
     "ExtensionManifest": "agentos.model.manifest",
     "ExtensionPack": "agentos.model.pack",
-    "Finding": "agentos.tools.lint",
+    "Finding": "agentos.tools.lint.findings",
     "Grant": "agentos.access.grants",
     "GrantError": "agentos.access.grants",
     "HookError": "agentos.errors",
-    "InterventionRule": "agentos.model.rules",
+    "InterventionRule": "agentos.rules.intervention",
     "KINDS": "agentos.kinds",
     "Kind": "agentos.model.kind",
     "LifecycleContext": "agentos.stacks.entry",
@@ -136,33 +143,33 @@ _HOMES = {
     "ManagerClosedError": "agentos.errors",
     "ManifestError": "agentos.errors",
     "NotPermittedError": "agentos.errors",
-    "OpenAPIDocument": "agentos.tools.openapi",
-    "OpenAPIOperation": "agentos.tools.openapi",
+    "OpenAPIDocument": "agentos.openapi.document",
+    "OpenAPIOperation": "agentos.openapi.document",
     "Override": "agentos.model.overrides",
-    "OverrideChanged": "agentos.events",
+    "OverrideChanged": "agentos.extensions.events",
     "Overrides": "agentos.model.overrides",
     "PUBLIC": "agentos.tools.tool",
-    "PackContext": "agentos.model.context",
+    "PackContext": "agentos.model.pack_context",
     "PackEntry": "agentos.model.manifest",
-    "PackFailed": "agentos.events",
+    "PackFailed": "agentos.extensions.events",
     "PackLoadError": "agentos.errors",
-    "PackLoaded": "agentos.events",
+    "PackLoaded": "agentos.extensions.events",
     "PackOutcome": "agentos.model.report",
     "PackRecord": "agentos.model.report",
-    "PackSkipped": "agentos.events",
-    "PackUnloaded": "agentos.events",
+    "PackSkipped": "agentos.extensions.events",
+    "PackUnloaded": "agentos.extensions.events",
     "Pin": "agentos.access.pins",
     "PinError": "agentos.access.pins",
     "Principal": "agentos.model.principal",
     "Problem": "agentos.errors",
-    "ProjectedTool": "agentos.tools.projection",
+    "ProjectedTool": "agentos.openapi.projection",
     "Proposal": "agentos.access.proposals",
     "ProposalError": "agentos.access.proposals",
     "Registry": "agentos.stacks.registry",
     "RuleError": "agentos.errors",
-    "Schema": "agentos.tools._docs",
+    "Schema": "agentos.schema.docs",
     "SecretCatalog": "agentos.secrets.catalog",
-    "SecretChanged": "agentos.events",
+    "SecretChanged": "agentos.extensions.events",
     "SecretDefinition": "agentos.secrets.catalog",
     "SecretError": "agentos.errors",
     "SecretNotDeclaredError": "agentos.errors",
@@ -171,29 +178,29 @@ _HOMES = {
     "Source": "agentos.model.source",
     "StoreError": "agentos.errors",
     "Tool": "agentos.tools.tool",
-    "ToolApproval": "agentos.tools.events",
-    "ToolCall": "agentos.tools.calls",
-    "ToolContent": "agentos.tools.events",
-    "ToolContext": "agentos.tools.context",
+    "ToolApproval": "agentos.tools.tool_events",
+    "ToolCall": "agentos.model.tool_call",
+    "ToolContent": "agentos.tools.tool_events",
+    "ToolContext": "agentos.tools.tool_context",
     "ToolDefinitionError": "agentos.errors",
-    "ToolError": "agentos.tools.calls",
-    "ToolExecutor": "agentos.tools.executor",
-    "ToolExplanation": "agentos.orchestrator",
-    "ToolFinished": "agentos.tools.events",
+    "ToolError": "agentos.model.tool_call",
+    "ToolExecutor": "agentos.calls.executor",
+    "ToolExplanation": "agentos.calls.orchestrator",
+    "ToolFinished": "agentos.tools.tool_events",
     "ToolInfo": "agentos.tools.listing",
-    "ToolOrchestrator": "agentos.orchestrator",
-    "ToolProgress": "agentos.tools.events",
-    "ToolResult": "agentos.tools.calls",
-    "ToolStarted": "agentos.tools.events",
-    "ToolsChanged": "agentos.tools.events",
+    "ToolOrchestrator": "agentos.calls.orchestrator",
+    "ToolProgress": "agentos.tools.tool_events",
+    "ToolResult": "agentos.model.tool_call",
+    "ToolStarted": "agentos.tools.tool_events",
+    "ToolsChanged": "agentos.tools.tool_events",
     "ToolsService": "agentos.tools.service",
     "Toolset": "agentos.tools.tool",
     "UnknownPackError": "agentos.errors",
     "create_curated_manifest": "agentos.loading.curated",
     "declare_kind": "agentos.model.kind",
-    "lint_pack": "agentos.tools.lint",
-    "project": "agentos.tools.projection",
-    "requires": "agentos.tools.projection",
+    "lint_pack": "agentos.tools.lint.findings",
+    "project": "agentos.openapi.projection",
+    "requires": "agentos.openapi.projection",
     "tool": "agentos.tools.tool",
 }
 """Where each public name lives. It is imported when it is first asked for: a program pays for what it uses."""

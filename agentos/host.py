@@ -10,39 +10,39 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import attrs
 
-from agentos._calls import to_the_end
-from agentos.access.approvals import Approvals
+from agentos.access.admission import StoreKeeper
 from agentos.access.audit import Audit
 from agentos.access.budgets import Budget, Budgets
 from agentos.access.denials import Denials
 from agentos.access.gate import Mode
 from agentos.access.grants import Grants
-from agentos.access.guard import Guard
 from agentos.access.idempotency import Idempotency
-from agentos.access.keeper import StoreKeeper
 from agentos.access.pins import Pins
 from agentos.access.policy import Policy
-from agentos.access.present import Principals
+from agentos.access.principals import Principals
 from agentos.access.proposals import Proposals
-from agentos.access.running import Runner
+from agentos.base.foreign import to_the_end
+from agentos.calls.approvals import Approvals
+from agentos.calls.executor import ToolExecutor
+from agentos.calls.guard import Guard
+from agentos.calls.orchestrator import ToolOrchestrator
+from agentos.calls.runner import Runner
 from agentos.errors import AgentOSError
+from agentos.extensions.manager import ExtensionManager
 from agentos.kinds.hitl_handler import Handlers
-from agentos.manager import ExtensionManager
 from agentos.model.manifest import ExtensionManifest, as_manifest
 from agentos.model.overrides import Overrides
 from agentos.model.report import LoadReport
 from agentos.model.settings import Settings
-from agentos.orchestrator import ToolOrchestrator
 from agentos.secrets.catalog import SecretCatalog
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.secrets.sources import Vault
 from agentos.store import Store
-from agentos.tools.executor import ToolExecutor
 from agentos.tools.service import ToolsService
 
 if TYPE_CHECKING:
     from agentos.access.lock import Lock
-    from agentos.chat import Turn
+    from agentos.turn.chat import Turn
 
 
 class _Word(str):
@@ -187,7 +187,7 @@ class AgentOS:
 
     def lock(self) -> "Lock":
         """Return what is loaded now as a lock: packs, versions, hashes of their files, and their tools' definitions."""
-        from agentos.access.locking import lock_of
+        from agentos.access.lock_making import lock_of
 
         manager = self.extensions
         registries = [manager.registry(kind) for kind in manager.kinds()]
@@ -196,12 +196,12 @@ class AgentOS:
     async def run_turn(
         self, client: Any, messages: Sequence[Any], *, model: str | None = None, **request: Any
     ) -> "Turn":
-        """Ask *client*'s *model*, run the calls it makes, and go on until it answers: see `agentos.chat.run_turn`.
+        """Ask *client*'s *model*, run the calls it makes, and go on until it answers: see `agentos.turn.chat.run_turn`.
 
         *client* is any OpenAI-compatible one, sync or async. Further keywords: principal, session, max_steps, strict,
         transcript, and what the client's `create` takes.
         """
-        from agentos.chat import run_turn
+        from agentos.turn.chat import run_turn
 
         return await run_turn(self, client, messages, model=model, **request)
 
@@ -273,7 +273,7 @@ def _with_servers(manifest: ExtensionManifest) -> ExtensionManifest:
     """Return a manifest whose MCP servers are entries like all others, after its packs."""
     if not manifest.mcp_servers:
         return manifest
-    from agentos.mcp.servers import entries_of
+    from agentos.mcp.client.servers import entries_of
 
     return attrs.evolve(manifest, packs=(*manifest.packs, *entries_of(manifest)), mcp_servers={})
 

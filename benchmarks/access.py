@@ -20,7 +20,7 @@ import attrs
 
 from agentos import PUBLIC, AgentOS, Budget, ExtensionPack, Principal, Tool, ToolCall, ToolResult, tool
 from agentos.access.audit import Audit
-from agentos.orchestrator import ToolOrchestrator
+from agentos.calls.orchestrator import ToolOrchestrator
 from benchmarks._measure import Effort, Figure, Goal, Measurement, Probe, Row, cpu_below, take_turns
 from benchmarks.tools import EXPECTED, TEXT, Call, _calling, _floor
 

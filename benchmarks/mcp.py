@@ -145,7 +145,7 @@ async def _serve_stdio(who: str, count: int) -> None:
 
 async def _serve_http(who: str, count: int) -> None:
     if who == "ours":
-        from agentos.mcp.http import serve_http
+        from agentos.mcp.http.serving import serve_http
 
         host = await _host(count)
         await serve_http(host, port=0, verifier=None, search_above=None, ready=functools.partial(print, flush=True))

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Annotated, Any, ClassVar
 
 from agentos import PUBLIC, AgentOS, Event, Principal, ToolContext, tool
-from agentos.chat import run_turn
+from agentos.turn.chat import run_turn
 
 try:
     from openai import AsyncOpenAI

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agentos import AgentOS, ExtensionManifest, ToolCall
-from agentos.mcp._limits import Limits
-from agentos.mcp.servers import entries_of
+from agentos.mcp.client.limits import Limits
+from agentos.mcp.client.servers import entries_of
 
 SERVERS = Path(__file__).parent / "mcp" / "servers"
 FAST = Limits(first_delay=0.01, longest_delay=0.05, pause=0.01, grace=0.3, connect=10.0)

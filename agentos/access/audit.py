@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import attrs
 
-from agentos._calls import to_the_end
-from agentos._canonical import canonical
+from agentos.base.canonical import canonical
+from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.store import Store

@@ -7,7 +7,7 @@ import attrs
 
 from agentos.access.grants import Grant, Grants
 from agentos.access.policy import Policy
-from agentos.tools.prepared import Prepared
+from agentos.tools.ready import Prepared
 from agentos.tools.tool import Tool
 
 

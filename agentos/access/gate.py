@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 import attrs
 
-from agentos.model.rules import POLICIES, Policy
+from agentos.rules.intervention import POLICIES, Policy
 from agentos.tools.tool import EFFECTS, Effect
 
 Mode = Literal["approve", "auto", "unattended"]

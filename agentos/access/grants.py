@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from agentos._calls import to_the_end
-from agentos._canonical import canonical
 from agentos.access.audit import Audit
 from agentos.access.policy import ToolPattern
+from agentos.base.canonical import canonical
+from agentos.base.foreign import to_the_end
 from agentos.errors import AgentOSError, StoreError
-from agentos.model._checks import fault_of_name
+from agentos.model.field_checks import fault_of_name
 from agentos.model.principal import Principal
-from agentos.model.rules import ArgumentPattern
+from agentos.rules.intervention import ArgumentPattern
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.store import Store
 from agentos.store.rows import changes_one, fetch_all, fetch_one
-from agentos.tools.prepared import Prepared
+from agentos.tools.ready import Prepared
 from agentos.tools.tool import Tool
 
 if TYPE_CHECKING:

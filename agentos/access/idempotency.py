@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from agentos._calls import to_the_end
-from agentos._canonical import canonical
-from agentos.access.results import result_from_text, result_to_text
+from agentos.access.stored_results import result_from_text, result_to_text
+from agentos.base.canonical import canonical
+from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
+from agentos.model.tool_call import ToolResult
 from agentos.store import Store
 from agentos.store.rows import changes_one, fetch_one, insert_or_nothing
-from agentos.tools.calls import ToolResult
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection

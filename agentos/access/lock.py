@@ -7,11 +7,11 @@ from typing import Any, Literal, Self
 
 import attrs
 
-from agentos._files import replace_file
+from agentos.base.atomic_files import replace_file
 from agentos.errors import ManifestError, Problem
-from agentos.loading.files import PackFiles, hash_files
-from agentos.model._checks import frozen_mapping
-from agentos.model.files import check, show_path
+from agentos.loading.pack_files import PackFiles, hash_files
+from agentos.model.field_checks import frozen_mapping
+from agentos.model.parsing import check, show_path
 
 FORMAT = 1
 SIZE_LIMIT = 64 * 1024 * 1024

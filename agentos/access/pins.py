@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from agentos._canonical import canonical, digest
 from agentos.access.audit import Audit
 from agentos.access.grants import name_of
+from agentos.base.canonical import canonical, digest
 from agentos.errors import AgentOSError, StoreError
-from agentos.manager import ExtensionManager
-from agentos.model._checks import did_you_mean
+from agentos.extensions.manager import ExtensionManager
+from agentos.model.field_checks import did_you_mean
 from agentos.model.kind import kind_of
 from agentos.model.principal import Principal
 from agentos.secrets.masking import Masker, MaskingLogger

@@ -10,7 +10,7 @@ import attrs
 
 from agentos.access.budgets import Budget, as_budgets
 from agentos.access.gate import MODES, Mode
-from agentos.model._checks import fault_of_name
+from agentos.model.field_checks import fault_of_name
 from agentos.tools.tool import Tool
 
 PINS = ("first-use", "strict", "off")

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from agentos._canonical import canonical, in_order
 from agentos.access.audit import Audit
-from agentos.access.results import result_from_text, result_to_text
+from agentos.access.stored_results import result_from_text, result_to_text
+from agentos.base.canonical import canonical, in_order
 from agentos.errors import AgentOSError, StoreError
 from agentos.model.principal import Principal
+from agentos.model.tool_call import ToolResult
 from agentos.store import Store
 from agentos.store.rows import changes_one, fetch_all, fetch_one
-from agentos.tools.calls import ToolResult
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection

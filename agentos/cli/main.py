@@ -6,8 +6,8 @@ Nothing is imported here before a command is known: `agentos --help` costs littl
 import os
 import sys
 
-from agentos.cli._commands import COMMANDS, help_text, terminal_width
-from agentos.cli._streams import have_streams, silence
+from agentos.cli.command_list import COMMANDS, help_text, terminal_width
+from agentos.cli.terminal.streams import have_streams, silence
 
 __all__ = ["COMMANDS", "main"]
 
@@ -38,7 +38,7 @@ def _main(argv: list[str] | None) -> int:
     except ModuleNotFoundError:
         sys.stderr.write("The command agentos needs its extra: pip install 'agentos[cli]'\n")
         return 3
-    from agentos.cli._app import run
+    from agentos.cli.app import run
 
     code = run(arguments)
     if argv is None:

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from agentos._version import __version__
-from agentos.cli.files import new_folder, write_new
+from agentos.cli.atomic_folders import new_folder, write_new
 
 FLAVOURS: Mapping[str, str] = {
     "tool": "Counts the words of a text.",

@@ -8,15 +8,15 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from agentos.interop._schemas import flat_schema
+from agentos.calls.orchestrator import ToolOrchestrator
+from agentos.interop._provider_schemas import flat_schema
 from agentos.interop._strict import Restorer
 from agentos.model.principal import Principal
-from agentos.orchestrator import ToolOrchestrator
-from agentos.tools.calls import ToolCall, ToolResult
+from agentos.model.tool_call import ToolCall, ToolResult
+from agentos.schema.validation import ARGUMENTS_LIMIT
 from agentos.tools.listing import ToolInfo
-from agentos.tools.names import WireNames, wire_name
 from agentos.tools.tool import Tool
-from agentos.tools.validation import ARGUMENTS_LIMIT
+from agentos.tools.wire_names import WireNames, wire_name
 
 LISTS_KEPT = 64
 Message = dict[str, Any]

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentos.interop._schemas import key_of, part_of, pointed, resolved
-from agentos.tools.validation import compile_schema, to_plain_json
+from agentos.interop._provider_schemas import key_of, part_of, pointed, resolved
+from agentos.schema.validation import compile_schema, to_plain_json
 
 DEPTH_LIMIT = 10
 PROPERTY_LIMIT = 5_000

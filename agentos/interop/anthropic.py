@@ -19,7 +19,7 @@ from agentos.interop._shared import (
     without_nulls,
 )
 from agentos.model.principal import Principal
-from agentos.tools.calls import ToolResult
+from agentos.model.tool_call import ToolResult
 
 
 def tools(host: Host, principal: Principal | None = None) -> ToolList:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentos.interop._schemas import object_schema
+from agentos.interop._provider_schemas import object_schema
 from agentos.interop._shared import (
     Asked,
     Host,
@@ -21,7 +21,7 @@ from agentos.interop._shared import (
     without_nulls,
 )
 from agentos.model.principal import Principal
-from agentos.tools.calls import ToolResult
+from agentos.model.tool_call import ToolResult
 from agentos.tools.listing import ToolInfo
 
 _SPELLINGS = ("function_call", "functionCall")

@@ -4,10 +4,10 @@ from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any
 
-from agentos.interop._extras import needed
+from agentos.interop._sdk_imports import needed
 from agentos.interop._shared import Host, described
 from agentos.model.principal import Principal
-from agentos.tools.calls import ToolCall, ToolResult
+from agentos.model.tool_call import ToolCall, ToolResult
 
 _call_id: ContextVar[str | None] = ContextVar("agentos_langchain_call_id", default=None)
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from agentos.interop._schemas import object_schema
+from agentos.interop._provider_schemas import object_schema
 from agentos.interop._shared import Host, ToolList, active_tools, provider_list
 from agentos.model.principal import Principal
+from agentos.schema.validation import to_plain_json
 from agentos.tools.listing import ToolInfo
-from agentos.tools.names import WireNames
 from agentos.tools.tool import Tool
-from agentos.tools.validation import to_plain_json
+from agentos.tools.wire_names import WireNames
 
 
 def tools(host: Host, principal: Principal | None = None) -> ToolList:

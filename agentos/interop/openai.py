@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from agentos.interop._schemas import flat_schema
+from agentos.interop._provider_schemas import flat_schema
 from agentos.interop._shared import (
     Asked,
     Host,
@@ -22,9 +22,9 @@ from agentos.interop._shared import (
 )
 from agentos.interop._strict import NotStrictError, Restorer, strict_schema
 from agentos.model.principal import Principal
-from agentos.tools.calls import ToolResult
+from agentos.model.tool_call import ToolResult
 from agentos.tools.listing import ToolInfo
-from agentos.tools.names import WireNames
+from agentos.tools.wire_names import WireNames
 
 Api = Literal["chat", "responses"]
 

@@ -3,10 +3,10 @@
 from functools import cache
 from typing import Any
 
-from agentos.interop._extras import needed
+from agentos.interop._sdk_imports import needed
 from agentos.interop._shared import Host, active_tools, described, way_back
 from agentos.model.principal import Principal
-from agentos.tools.calls import ToolCall
+from agentos.model.tool_call import ToolCall
 from agentos.tools.listing import ToolInfo
 from agentos.tools.tool import Tool
 

@@ -11,17 +11,17 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agentos._calls import FOREIGN, let_cancellation_pass, settled
+from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled
+from agentos.calls.threads import Threads
 from agentos.errors import DescriptorError
 from agentos.model.descriptor import Descriptor
 from agentos.model.kind import Kind, declare_kind
 from agentos.secrets.masking import MaskingLogger
-from agentos.tools.threads import Threads
 
 if TYPE_CHECKING:
-    from agentos.access.approvals import Answer
     from agentos.access.proposals import Proposal
-    from agentos.manager import ExtensionManager
+    from agentos.calls.approvals import Answer
+    from agentos.extensions.manager import ExtensionManager
 
 
 def _told(payload: Any) -> "Callable[[Proposal], Any] | None":
@@ -56,7 +56,7 @@ class Handlers:
         return None
 
     async def _ask_one(self, payload: Any, id: str, proposal: "Proposal") -> "Answer | None":
-        from agentos.access.approvals import Answer
+        from agentos.calls.approvals import Answer
 
         told = _told(payload)
         try:

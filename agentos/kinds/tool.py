@@ -10,10 +10,10 @@ from typing import Any
 from agentos.errors import DescriptorError
 from agentos.model.descriptor import Descriptor
 from agentos.model.kind import Kind, declare_kind
+from agentos.schema.validation import compile_schema
 from agentos.tools.definition import definition_of
 from agentos.tools.service import ToolsService
 from agentos.tools.tool import FunctionTool, Tool, Toolset, as_tool, looks_like_tool
-from agentos.tools.validation import compile_schema
 
 
 def _check(descriptor: Descriptor[Any]) -> None:

@@ -14,7 +14,7 @@ from agentos.errors import ManifestError, Problem
 from agentos.loading.curated_packs import CHANNELS, CURATED, CuratedPack
 from agentos.loading.entry_points import Announcements
 from agentos.loading.installed import Missing, find_distribution, missing_of, modules_required_by
-from agentos.model._checks import did_you_mean
+from agentos.model.field_checks import did_you_mean
 from agentos.model.manifest import ExtensionManifest, PackEntry
 from agentos.model.overrides import Overrides
 from agentos.secrets.catalog import SecretCatalog, as_catalog

@@ -6,14 +6,14 @@ from typing import Any
 
 import attrs
 
-from agentos._calls import call_with, settled
+from agentos.base.foreign import call_with, settled
 from agentos.errors import PackLoadError
 from agentos.loading.entry_points import GROUP, Announced, Announcements
 from agentos.loading.modules import Loaded, is_path, load_name, load_path
-from agentos.model._checks import did_you_mean
-from agentos.model.context import PackContext
+from agentos.model.field_checks import did_you_mean
 from agentos.model.manifest import PackEntry
 from agentos.model.pack import ExtensionPack
+from agentos.model.pack_context import PackContext
 
 EXPORTS = ("create_extension_pack", "pack")
 

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from agentos.errors import DescriptorError
-from agentos.model._checks import fault_of_name, fault_of_priority, frozen_mapping
+from agentos.model.field_checks import fault_of_name, fault_of_priority, frozen_mapping
 
 P = TypeVar("P")
 Hook = Callable[..., Any]

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import attrs
 
 from agentos.errors import ManifestError, Problem
-from agentos.model._checks import fault_of_owner, fault_of_priority, frozen_mapping
-from agentos.model.files import check, plain, read_file, show_path, structure
+from agentos.model.field_checks import fault_of_owner, fault_of_priority, frozen_mapping
 from agentos.model.overrides import Overrides, as_overrides, structure_overrides
 from agentos.model.pack import ExtensionPack
+from agentos.model.parsing import check, plain, read_file, show_path, structure
 from agentos.model.settings import Settings, problems_of_settings, structure_settings
 
 PERMISSIONS = ("tools:register",)

@@ -7,8 +7,8 @@ from typing import Any
 import attrs
 
 from agentos.errors import ManifestError, Problem
-from agentos.model._checks import fault_of_priority, frozen_mapping
-from agentos.model.files import check, plain, read_file, structure
+from agentos.model.field_checks import fault_of_priority, frozen_mapping
+from agentos.model.parsing import check, plain, read_file, structure
 
 GROUPS: Mapping[str, str] = {
     "tools": "tool",

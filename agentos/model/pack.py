@@ -6,8 +6,8 @@ from typing import Any
 import attrs
 
 from agentos.errors import DescriptorError
-from agentos.model._checks import fault_of_owner
 from agentos.model.descriptor import Descriptor, Hook
+from agentos.model.field_checks import fault_of_owner
 from agentos.model.kind import as_descriptors
 
 

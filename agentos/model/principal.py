@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import attrs
 
-from agentos.model._checks import fault_of_name
+from agentos.model.field_checks import fault_of_name
 
 EVERYTHING = "*"
 

@@ -7,8 +7,8 @@ from typing import Any
 import attrs
 
 from agentos.errors import Problem
-from agentos.model._checks import frozen_mapping
-from agentos.model.files import show_path
+from agentos.model.field_checks import frozen_mapping
+from agentos.model.parsing import show_path
 from agentos.model.principal import Principal
 
 KEYS = (

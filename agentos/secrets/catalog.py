@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from agentos.errors import ManifestError, Problem
-from agentos.model.files import check, plain, read_file, structure
+from agentos.model.parsing import check, plain, read_file, structure
 
 FILE_NAME = "extension-secrets.json"
 

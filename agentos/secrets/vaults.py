@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from agentos._files import locked, make_file, replace_file
+from agentos.base.atomic_files import locked, make_file, replace_file
 from agentos.errors import SecretError
 from agentos.store.locations import data_folder
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from agentos.model.context import PackContext
 from agentos.model.descriptor import Descriptor
+from agentos.model.pack_context import PackContext
 from agentos.model.source import Source
 
 

@@ -10,7 +10,7 @@ from agentos.errors import DescriptorError
 from agentos.model.descriptor import Descriptor
 from agentos.model.source import Source
 from agentos.stacks.entry import Entry
-from agentos.stacks.leases import lease
+from agentos.stacks.in_use import lease
 
 
 class Writer(Protocol):

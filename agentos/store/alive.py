@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentos._calls import to_the_end
+from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
 from agentos.store.failures import told
 from agentos.store.locations import Place

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from agentos._calls import to_the_end
+from agentos.base.foreign import to_the_end
 from agentos.store.alive import Presence
 from agentos.store.failures import heard, told
 from agentos.store.locations import Place

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from agentos.errors import StoreError
-from agentos.store.keys import load_key
 from agentos.store.locations import Place, place_of
 from agentos.store.marks import Mark, make_mark, mark_file, read_mark
+from agentos.store.sealing_key import load_key
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import attrs
 
-from agentos._files import make_file
+from agentos.base.atomic_files import make_file
 from agentos.errors import StoreError
-from agentos.store.keys import key_file
 from agentos.store.locations import Place
+from agentos.store.sealing_key import key_file
 
 _LIMIT = 4_096
 """How many bytes a mark has at most."""

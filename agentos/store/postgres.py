@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg  # type: ignore[import-untyped]
 
-from agentos._calls import to_the_end
+from agentos.base.foreign import to_the_end
 from agentos.store.alive import Presence, ServerPresence
 from agentos.store.connections import POOL, Database, make_engine
 from agentos.store.failures import UNDONE, told

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import aiosqlite
 from aiosqlite.core import _STOP_RUNNING_SENTINEL
 
-from agentos._calls import to_the_end
+from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
 from agentos.store.alive import AlonePresence, FilePresence, Presence
 from agentos.store.connections import POOL, Database, driver_connection, make_engine

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentos.testing.hostile import Case, hostile_arguments, valid_arguments
     from agentos.testing.hosts import Events, call_tools, capture_events, make_host, overriding
     from agentos.testing.network import Attempt, NetworkRefusedError, offline
-    from agentos.tools.lint import Finding
+    from agentos.tools.lint.findings import Finding
 
 _HOMES = {
     "CHECKS": "checks",

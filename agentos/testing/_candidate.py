@@ -21,15 +21,15 @@ from agentos import (
     ToolResult,
 )
 from agentos.loading.finder import Finder, Found
-from agentos.testing._laboratory import Laboratory, filled_in, laboratory
-from agentos.testing._preparing import Prepare, furnished
-from agentos.testing._settings import folder_of
-from agentos.testing._sources import as_entry, folder_named
+from agentos.testing._examination_settings import folder_of
+from agentos.testing._furnishing import Prepare, furnished
+from agentos.testing._pack_sources import as_entry, folder_named
+from agentos.testing._sandbox import Laboratory, filled_in, laboratory
 from agentos.testing._watchdog import NotMade, Unended, Watchdog
 from agentos.testing.fakes import FakeSecrets, fake_secrets
 from agentos.testing.hostile import valid_arguments
 from agentos.testing.hosts import Events, capture_events, make_host
-from agentos.tools.lint import Finding, Severity
+from agentos.tools.lint.findings import Finding, Severity
 from agentos.tools.tool import as_tool
 
 Alter = Callable[[list[Descriptor[Any]]], Iterable[Descriptor[Any]]]

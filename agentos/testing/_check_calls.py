@@ -9,7 +9,7 @@ from typing import Any
 from agentos import Tool, ToolCall, ToolResult
 from agentos.testing._canaries import Canaries
 from agentos.testing._candidate import Candidate, Session
-from agentos.testing._checking import Remarks, can_run, changes_things, check, is_bound, tool_check, tools_of
+from agentos.testing._check import Remarks, can_run, changes_things, check, is_bound, tool_check, tools_of
 from agentos.testing._footprints import Footprint, folders_of
 from agentos.testing._transcript import Exchange, Transcript, faults_of, is_success, text_of, transcript_of
 from agentos.testing._watchdog import NotMade, Watchdog

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from agentos import Tool
+from agentos.schema.validation import compile_schema
 from agentos.testing._candidate import Candidate, NotLoadedError, Session
-from agentos.testing._checking import Remarks, can_run, check, survey, tool_check, tools_of
+from agentos.testing._check import Remarks, can_run, check, survey, tool_check, tools_of
 from agentos.testing._footprints import Footprint, folders_of
-from agentos.tools._lint_subject import Spot, subject
-from agentos.tools.lint import Finding, Severity, lint_pack, lint_tool
-from agentos.tools.names import WireNames
-from agentos.tools.validation import compile_schema
+from agentos.tools.lint.findings import Finding, Severity, lint_pack, lint_tool
+from agentos.tools.lint.subject import Spot, subject
+from agentos.tools.wire_names import WireNames
 
 _ELSEWHERE = {
     "effect": "effects",

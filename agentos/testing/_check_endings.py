@@ -8,8 +8,8 @@ import attrs
 
 from agentos import Descriptor, Tool, ToolCall, ToolResult
 from agentos.testing._candidate import Candidate, Session
-from agentos.testing._checking import Remarks, can_run, changes_things, is_bound, tool_check
-from agentos.testing._holdings import Running
+from agentos.testing._check import Remarks, can_run, changes_things, is_bound, tool_check
+from agentos.testing._leftovers import Running
 from agentos.testing._transcript import faults_of, is_success, text_of, transcript_of
 from agentos.testing._watchdog import NotMade, broken_off, settled_down
 from agentos.tools.tool import as_tool

@@ -6,9 +6,9 @@ from typing import Any
 
 from agentos import PUBLIC, Descriptor, EntryState, ExtensionPack, Tool
 from agentos.testing._candidate import Candidate, NotLoadedError, Session
-from agentos.testing._checking import Remarks, check, survey, tools_of
-from agentos.testing._holdings import Holdings, Running
-from agentos.testing._laboratory import Laboratory
+from agentos.testing._check import Remarks, check, survey, tools_of
+from agentos.testing._leftovers import Holdings, Running
+from agentos.testing._sandbox import Laboratory
 from agentos.testing.fakes import canary_of
 
 _SABOTEUR = "agentos.testing"

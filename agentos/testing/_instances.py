@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentos.testing._patterns import text_for
-from agentos.tools._lint_subject import each, target
+from agentos.tools.lint.subject import each, target
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ import attrs
 
 from agentos import Tool, ToolResult
 from agentos.testing._candidate import Candidate, Session
-from agentos.testing._laboratory import Laboratory
+from agentos.testing._sandbox import Laboratory
 from agentos.testing._watchdog import NotMade, Unended, Watchdog
 from agentos.testing.hostile import MARKER, Baits, Case, hostile_arguments
 from agentos.testing.network import Attempt

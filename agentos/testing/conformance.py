@@ -5,15 +5,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentos.model._checks import did_you_mean
+from agentos.model.field_checks import did_you_mean
 from agentos.testing._candidate import Candidate
-from agentos.testing._checking import NOT_AGAIN, Survey, survey
-from agentos.testing._laboratory import unwinding
-from agentos.testing._preparing import Prepare
-from agentos.testing._settings import SettingsError, checked, known_among, own_settings
-from agentos.testing._sources import folder_named
+from agentos.testing._check import NOT_AGAIN, Survey, survey
+from agentos.testing._examination_settings import SettingsError, checked, known_among, own_settings
+from agentos.testing._furnishing import Prepare
+from agentos.testing._pack_sources import folder_named
+from agentos.testing._sandbox import unwinding
 from agentos.testing.checks import CHECKS, Check, tools_of
-from agentos.tools.lint import Finding
+from agentos.tools.lint.findings import Finding
 
 __all__ = ["Finding", "assert_pack_ok", "check_pack", "chosen", "examine_pack", "is_failure", "report"]
 

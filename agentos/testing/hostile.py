@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
+from agentos.schema.validation import compile_schema, to_plain_json
 from agentos.testing._instances import LARGEST_ARRAY, LARGEST_TEXT, Json, Maker, Path, bounds_of, kind_of, spots_of
-from agentos.tools.validation import compile_schema, to_plain_json
 
 MARKER = "pwned"
 _SHOWN = 120

@@ -22,9 +22,9 @@ from agentos import (
     ToolCall,
     ToolResult,
 )
-from agentos._calls import to_the_end
+from agentos.base.foreign import to_the_end
 from agentos.model.kind import as_descriptors
-from agentos.testing._sources import as_entry
+from agentos.testing._pack_sources import as_entry
 from agentos.tools.tool import Toolset, as_tool
 
 LOOSE = "tests"

@@ -12,8 +12,8 @@ import pytest
 
 if TYPE_CHECKING:
     from agentos.testing._candidate import Candidate
-    from agentos.testing._checking import Check
-    from agentos.tools.lint import Finding
+    from agentos.testing._check import Check
+    from agentos.tools.lint.findings import Finding
     from agentos.tools.tool import Tool
 
 _FLAG = "--agentos-pack"
@@ -69,7 +69,7 @@ def _read_options(config: pytest.Config) -> dict[str, Any]:
     path = config.getoption("agentos_options")
     if path is None:
         return {}
-    from agentos.testing._settings import known_among, read_table, settings_in
+    from agentos.testing._examination_settings import known_among, read_table, settings_in
 
     file = config.invocation_params.dir / path
     try:
@@ -118,7 +118,7 @@ class PackCollector(pytest.Collector):
             raise pytest.UsageError(f"{_FLAG} {self.name}: {error}") from None
 
     def _check_names(self, candidate: "Candidate", skip: Any, only: Any, *, is_loaded: bool) -> None:
-        from agentos.testing._checking import known_survey
+        from agentos.testing._check import known_survey
         from agentos.testing.conformance import check_names, chosen
 
         try:
@@ -130,7 +130,7 @@ class PackCollector(pytest.Collector):
 
     def _own(self) -> dict[str, Any]:
         """Return what the folder of a distribution says itself, in `conformance.toml` and `conformance.py`."""
-        from agentos.testing._settings import own_settings
+        from agentos.testing._examination_settings import own_settings
 
         return own_settings(self.config.invocation_params.dir / self.name)
 
@@ -138,7 +138,7 @@ class PackCollector(pytest.Collector):
         """Load the pack to see which tools it has; None if it can't be loaded, which the check `loads` will tell."""
         import asyncio
 
-        from agentos.testing._laboratory import unwinding
+        from agentos.testing._sandbox import unwinding
         from agentos.testing.checks import tools_of
 
         try:
@@ -192,7 +192,7 @@ class CheckItem(pytest.Item):
         """Make the check."""
         import asyncio
 
-        from agentos.testing._laboratory import unwinding
+        from agentos.testing._sandbox import unwinding
         from agentos.testing.conformance import is_failure, report
 
         if self.reason is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agentos._canonical import canonical, digest
+from agentos.base.canonical import canonical, digest
 from agentos.tools.tool import Tool, as_tool
 
 

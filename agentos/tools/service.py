@@ -6,9 +6,9 @@ from typing import Any
 import attrs
 
 from agentos.errors import ToolDefinitionError
-from agentos.model._checks import did_you_mean
-from agentos.model.context import Port
 from agentos.model.descriptor import Descriptor
+from agentos.model.field_checks import did_you_mean
+from agentos.model.pack_context import Port
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.tool import Tool, as_tool
 

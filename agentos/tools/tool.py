@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeVar, overload
 import attrs
 
 from agentos.errors import ToolDefinitionError
-from agentos.model._checks import did_you_mean, fault_of_name
-from agentos.model.rules import as_rules
+from agentos.model.field_checks import did_you_mean, fault_of_name
+from agentos.rules.intervention import as_rules
 
 Effect = Literal["read", "mutate", "destructive"]
 EFFECTS = ("read", "mutate", "destructive")
@@ -148,7 +148,7 @@ class Tool:
 
 
 def _check_schemas(name: str, input_schema: Mapping[str, Any], output_schema: Mapping[str, Any] | None) -> None:
-    from agentos.tools.validation import compile_schema
+    from agentos.schema.validation import compile_schema
 
     compile_schema(input_schema, f"the input schema of tool {name!r}")
     kind = input_schema.get("type", "object")
@@ -314,7 +314,7 @@ def tool(
 def _from_function(
     function: Callable[..., Any], *, name: str | None, description: str | None, **fields: Any
 ) -> FunctionTool:
-    from agentos.tools.schemas import derive_input, derive_output, describe
+    from agentos.schema.signature import derive_input, derive_output, describe
 
     called = name or getattr(function, "__name__", None)
     if called is None:

@@ -9,9 +9,9 @@ from urllib.parse import quote, urlencode
 
 import attrs
 
-from agentos.web._extras import needed
+from agentos.web._http_library import needed
 from agentos.web._urls import Target
-from agentos.web.errors import WebError
+from agentos.web.web_errors import WebError
 
 Pairs = Iterable[tuple[str, Any]]
 File = bytes | tuple[str, bytes] | tuple[str, bytes, str]

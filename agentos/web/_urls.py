@@ -6,7 +6,7 @@ from urllib.parse import quote, urljoin
 
 import attrs
 
-from agentos.web.errors import refused
+from agentos.web.web_errors import refused
 
 DEFAULT_PORTS = {"https": 443, "http": 80}
 

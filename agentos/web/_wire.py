@@ -19,8 +19,8 @@ import httpx
 from agentos.web._addresses import Address
 from agentos.web._outgoing import Outgoing
 from agentos.web._urls import Target
-from agentos.web.errors import WebError, refused, shown
-from agentos.web.policy import WebPolicy
+from agentos.web.reach_policy import WebPolicy
+from agentos.web.web_errors import WebError, refused, shown
 
 T = TypeVar("T")
 Resolve = Callable[[str, int], Awaitable[Iterable[str]]]

@@ -17,13 +17,19 @@ import agentos
 from _generate.markdown import code, first_sentence, prose, table
 
 _ROOMS = {
-    "host": ("The host", ("agentos.host", "agentos.manager", "agentos.orchestrator", "agentos._version")),
+    "host": (
+        "The host",
+        ("agentos.host", "agentos.extensions.manager", "agentos.calls.orchestrator", "agentos._version"),
+    ),
     "packs": ("Packs, manifests and kinds", ("agentos.model", "agentos.kinds", "agentos.loading")),
     "stacks": ("Stacks", ("agentos.stacks",)),
     "secrets": ("Secrets", ("agentos.secrets",)),
     "tools": ("Tools", ("agentos.tools",)),
-    "access": ("Access, approval and audit", ("agentos.access", "agentos.model.principal", "agentos.model.rules")),
-    "events": ("Events", ("agentos.events", "agentos.tools.events")),
+    "access": (
+        "Access, approval and audit",
+        ("agentos.access", "agentos.model.principal", "agentos.rules.intervention"),
+    ),
+    "events": ("Events", ("agentos.extensions.events", "agentos.tools.tool_events")),
     "errors": ("Errors", ("agentos.errors",)),
     "more": ("More names", ("agentos",)),
 }
@@ -41,17 +47,17 @@ _BESIDE = {
     "interop": [
         *(f"agentos.interop.{one}:tools" for one in ("openai", "anthropic", "gemini", "mcp")),
         *(f"agentos.interop.{one}:run" for one in ("openai", "anthropic", "gemini")),
-        "agentos.chat:run_turn",
-        "agentos.chat:Turn",
+        "agentos.turn.chat:run_turn",
+        "agentos.turn.chat:Turn",
     ],
     "mcp": [
         "agentos.mcp.auth:Verified",
-        "agentos.mcp.http:HTTPLimits",
-        "agentos.mcp.http:root_routes",
-        "agentos.mcp.http:principal_of",
+        "agentos.mcp.http.serving:HTTPLimits",
+        "agentos.mcp.http.serving:root_routes",
+        "agentos.mcp.http.serving:principal_of",
     ],
     "secrets": ["agentos.secrets.vaults:SecretVault"],
-    "tools": ["agentos.tools.validation:Checker", "agentos.tools.validation:BadArguments"],
+    "tools": ["agentos.schema.validation:Checker", "agentos.schema.validation:BadArguments"],
 }
 """What the guides use beside the public names of the packages."""
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import click
 
 from _generate.markdown import code, escaped, fence, table
-from agentos.cli._app import make_command
-from agentos.cli._commands import OPTIONS
+from agentos.cli.app import make_command
+from agentos.cli.command_list import OPTIONS
 
 
 def pages() -> dict[str, str]:

@@ -13,10 +13,12 @@ import attrs
 import agentos
 from _generate import api, cli
 from _generate.markdown import code, first_sentence, prose, table
-from agentos.cli import _app, _commands, _hosts
-from agentos.cli.config import VARIABLES
+from agentos.cli import app as _app
+from agentos.cli import command_list as _commands
+from agentos.cli import host_session as _hosts
+from agentos.cli.layered_config import VARIABLES
 from agentos.errors import AgentOSError
-from agentos.events import Event
+from agentos.extensions.events import Event
 from agentos.model.overrides import GROUPS
 from agentos.secrets.catalog import SecretCatalog
 
@@ -28,22 +30,24 @@ _OTHERS = {
     "COLUMNS": "how wide output is; without it, as wide as the terminal, and in a pipe rows are never broken",
 }
 _LIMITS = {
-    "agentos.tools.funnel:CONTENT_LIMIT": "characters of a result that a model is given; the rest is cut, with a note",
-    "agentos.tools.funnel:OUTPUT_LIMIT": "characters of JSON that are kept as output",
-    "agentos.tools.executor:DEPTH_LIMIT": "how deep tools may call tools",
+    "agentos.calls.results:CONTENT_LIMIT": "characters of a result that a model is given; the rest is cut, with a note",
+    "agentos.calls.results:OUTPUT_LIMIT": "characters of JSON that are kept as output",
+    "agentos.calls.executor:DEPTH_LIMIT": "how deep tools may call tools",
     "agentos.access.proposals:PENDING_LIMIT": "proposals of one principal that wait at once",
     "agentos.access.idempotency:KEY_LIMIT": "characters of an idempotency key",
-    "agentos.mcp._asking:SHOWN_LIMIT": "characters of arguments, or of a preview, that a person at a client is shown",
-    "agentos.model.commands:LONGEST_COMMAND": "characters of a command line that a rule understands",
-    "agentos.model.rules:LONGEST_REGEX": "characters of a regular expression in a rule",
-    "agentos.model.files:SIZE_LIMIT": "bytes of a manifest, an override file or a catalog",
+    "agentos.mcp.server.approval_prompts:SHOWN_LIMIT": (
+        "characters of arguments, or of a preview, that a person at a client is shown"
+    ),
+    "agentos.rules.commands:LONGEST_COMMAND": "characters of a command line that a rule understands",
+    "agentos.rules.intervention:LONGEST_REGEX": "characters of a regular expression in a rule",
+    "agentos.model.parsing:SIZE_LIMIT": "bytes of a manifest, an override file or a catalog",
     "agentos.secrets.vaults:VALUE_LIMIT": "characters of a secret that is kept",
     "agentos.tools.search:RESULT_LIMIT": "tools that one search returns",
 }
 _BOUNDS = {
-    "agentos.mcp._limits:Limits": "An MCP server that was taken in",
-    "agentos.mcp.http:HTTPLimits": "A server over HTTP",
-    "agentos.web.policy:WebPolicy": "A guarded HTTP client",
+    "agentos.mcp.client.limits:Limits": "An MCP server that was taken in",
+    "agentos.mcp.http.serving:HTTPLimits": "A server over HTTP",
+    "agentos.web.reach_policy:WebPolicy": "A guarded HTTP client",
     "agentos.access.budgets:Budget": "A budget",
 }
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentos.model.commands import (
+from agentos.rules.commands import (
     DEEPEST_COMMAND,
     LONGEST_COMMAND,
     MOST_OPTIONS,

@@ -8,7 +8,7 @@ import store_fixtures
 
 from agentos import PUBLIC, AgentOS, ExtensionPack, GrantError, Principal, Tool, ToolCall
 from agentos.access import grants as grants_module
-from agentos.access import guard as guard_module
+from agentos.calls import guard as guard_module
 
 postgres_server = store_fixtures.postgres_server
 data_folder = store_fixtures.data_folder

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from agentos import ManifestError, PackEntry, PackLoadError
 from agentos.access import lock as subject
 from agentos.access.lock import Difference, Lock, LockedPack, check_files
-from agentos.loading.files import PackFiles, files_of, hash_files
-from agentos.model.files import load_schema
+from agentos.loading.pack_files import PackFiles, files_of, hash_files
+from agentos.model.parsing import load_schema
 
 A, B, C = (f"sha256:{digit * 64}" for digit in "abc")
 

@@ -15,7 +15,7 @@ from agentos import PUBLIC, AgentOS, Descriptor, ExtensionPack, Override, Princi
 from agentos.access.budgets import Budget, Budgets, Refusal
 from agentos.interop import anthropic, gemini, mcp, openai
 from agentos.model.overrides import Overrides
-from agentos.model.rules import ArgumentPattern
+from agentos.rules.intervention import ArgumentPattern
 
 RULES = ("mail.read", "mail.write", "files", "büro")
 PACKS = ("one", "two")

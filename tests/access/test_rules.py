@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentos.errors import AgentOSError, RuleError
-from agentos.model.paths import EVERY, LONGEST_PATH, NotUnderstoodError, find, parse_path, text_of, values_at
-from agentos.model.rules import (
+from agentos.rules.argument_paths import EVERY, LONGEST_PATH, NotUnderstoodError, find, parse_path, text_of, values_at
+from agentos.rules.intervention import (
     LONGEST_PATTERN,
     LONGEST_REGEX,
     MOST_PATHS,

@@ -35,23 +35,13 @@ def import_everything():
     from rich import console, table, tree  # noqa: F401
 
     from agentos import host  # noqa: F401
-    from agentos.cli import (  # noqa: F401
-        _app,
-        _approving,
-        _drawing,
-        _records,
-        _toml,
-        approvals,
-        audit,
-        editing,
-        lock,
-        packs,
-        probe,
-        serve,
-        setup,
-    )
+    from agentos.cli import app, store_records  # noqa: F401
+    from agentos.cli.commands import approvals, audit, lock, packs, serve, setup  # noqa: F401
+    from agentos.cli.manifest_edit import editing, toml_text  # noqa: F401
+    from agentos.cli.probe import loading_apart  # noqa: F401
+    from agentos.cli.terminal import approval_dialog, drawing  # noqa: F401
     from agentos.mcp import auth  # noqa: F401
-    from agentos.model.files import check
+    from agentos.model.parsing import check
 
     check({}, "manifest")
     check({}, "overrides")

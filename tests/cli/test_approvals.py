@@ -107,7 +107,7 @@ def test_an_id_in_an_empty_store_is_unknown(project):
 
 def test_an_id_that_may_mean_two_is_refused(project, monkeypatch):
     ids = iter(["abcd1" + "0" * 27, "abcd2" + "0" * 27])
-    monkeypatch.setattr("agentos.access.approvals.new_id", lambda: next(ids))
+    monkeypatch.setattr("agentos.calls.approvals.new_id", lambda: next(ids))
     propose(project)
     propose(project)
     done = project.run("approvals", "show", "abcd")

@@ -79,7 +79,7 @@ def test_a_time_that_is_none_is_a_usage_error(project, since):
 
 
 def test_long_logs_are_read_from_the_end(project, monkeypatch):
-    monkeypatch.setattr("agentos.cli.audit._PAGE", 2)
+    monkeypatch.setattr("agentos.cli.commands.audit._PAGE", 2)
     everything = shown(project)
 
     assert [record["seq"] for record in everything] == list(range(1, len(everything) + 1))

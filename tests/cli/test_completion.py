@@ -7,7 +7,7 @@ import sys
 import pytest
 from terminal import environment
 
-from agentos.cli._commands import COMMANDS
+from agentos.cli.command_list import COMMANDS
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentos.cli.config import HIDDEN, ConfigError, find_manifest, load_config, manifests_in, shown_store
+from agentos.cli.layered_config import HIDDEN, ConfigError, find_manifest, load_config, manifests_in, shown_store
 
 
 def written(folder, text, name="agentos.toml"):

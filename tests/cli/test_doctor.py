@@ -13,9 +13,9 @@ from contextlib import redirect_stdout
 import pytest
 from terminal import AGENTOS, BAD, GIFS, GREET, environment
 
-from agentos.cli import doctor as module
+from agentos.cli.commands import doctor as module
 from agentos.cli.main import main
-from agentos.cli.storage import faults_of_store
+from agentos.cli.store_faults import faults_of_store
 from agentos.store.locations import place_of
 
 NOT_A_DATABASE = "not a database at all, but long enough to be looked at"
@@ -189,7 +189,7 @@ def test_an_extra_that_is_not_installed(project, command, monkeypatch):
 
 
 def test_which_extras_are_needed(project):
-    from agentos.cli.config import load_config
+    from agentos.cli.layered_config import load_config
 
     folder = project(more='store = "postgresql://db/x"\n[mcpServers.files]\ncommand = "serve"\n')
     with (folder / "agentos.toml").open("a") as file:
@@ -310,7 +310,8 @@ def test_a_store_that_cant_be_written(tmp_path):
     (locked / "s.db").chmod(0o444)
     locked.chmod(0o555)
     script = (
-        "from agentos.cli.storage import faults_of_store; from agentos.store.locations import place_of; import sys\n"
+        "from agentos.cli.store_faults import faults_of_store\n"
+        "from agentos.store.locations import place_of\nimport sys\n"
         "print([message for message, _ in faults_of_store(place_of(sys.argv[1]))])"
     )
     from powerless import powerless

@@ -5,9 +5,9 @@ import stat
 
 import pytest
 
-from agentos import _files as writing
-from agentos._files import FileChangedError, make_file, replace_file, replacing
-from agentos.cli.files import new_folder
+from agentos.base import atomic_files as writing
+from agentos.base.atomic_files import FileChangedError, make_file, replace_file, replacing
+from agentos.cli.atomic_folders import new_folder
 
 
 def test_a_file_is_replaced_and_keeps_its_mode(tmp_path):
@@ -54,8 +54,8 @@ def test_what_somebody_else_changed_meanwhile_is_left_alone(tmp_path):
 
 
 def test_an_edit_that_came_too_late_is_told(tmp_path, monkeypatch):
-    from agentos.cli import editing
-    from agentos.cli._app import Fail
+    from agentos.cli.app import Fail
+    from agentos.cli.manifest_edit import editing
 
     path = tmp_path / "agentos.toml"
     path.write_text("")

@@ -14,10 +14,10 @@ import pytest
 from powerless import powerless
 from terminal import AGENTOS, GIFS, GREET, PATIENCE, environment
 
-from agentos.cli._app import App
-from agentos.cli._records import records
-from agentos.cli.config import load_config
-from agentos.cli.remembered import remembered
+from agentos.cli.app import App
+from agentos.cli.layered_config import load_config
+from agentos.cli.pack_flags import remembered
+from agentos.cli.store_records import records
 from agentos.store import Store
 
 pytestmark = pytest.mark.proof

@@ -17,8 +17,8 @@ from powerless import powerless
 from terminal import AGENTOS, GREET, environment, run_in_terminal, run_piped
 
 from agentos import __version__
-from agentos.cli._app import App, make_command
-from agentos.cli._commands import COMMANDS, help_text
+from agentos.cli.app import App, make_command
+from agentos.cli.command_list import COMMANDS, help_text
 
 
 def imported_by(*arguments):
@@ -165,7 +165,7 @@ def test_an_unknown_principal_is_a_usage_error_that_names_the_nearest(command, p
     told = command("packs", "accept", "--principal", "adda")
 
     assert told.code == 0  # nothing waits, so nobody has to be known
-    from agentos.cli._app import App, Fail
+    from agentos.cli.app import App, Fail
 
     app = App()
     app.given["principal"] = "adda"
@@ -175,7 +175,7 @@ def test_an_unknown_principal_is_a_usage_error_that_names_the_nearest(command, p
 
 
 def test_a_principal_of_the_manifest(project):
-    from agentos.cli._app import App
+    from agentos.cli.app import App
 
     project("hello", more='[principals.ada]\naccess = ["x"]\n')
     app = App()
@@ -186,13 +186,13 @@ def test_a_principal_of_the_manifest(project):
 
 
 def test_a_mistake_of_ours_is_told_in_one_line_and_shown_by_v(command, project, monkeypatch):
-    import agentos.cli.packs
+    import agentos.cli.commands.packs
 
     def broken(path):
         raise KeyError("oops")
 
     project("hello")
-    monkeypatch.setattr(agentos.cli.packs, "written_in", broken)
+    monkeypatch.setattr(agentos.cli.commands.packs, "written_in", broken)
 
     assert "KeyError" in command("packs", "list").err
     assert "Traceback" not in command("packs", "list").err
@@ -229,7 +229,7 @@ def test_ctrl_c_ends_with_130(folder):
 
 STRUCK = """
 import os, signal, sys, threading
-from agentos.cli._signals import wait_to_read
+from agentos.cli.terminal.signals import wait_to_read
 
 def strike():
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # here, so that nothing interrupts the wait itself
@@ -368,13 +368,13 @@ def test_a_required_pack_that_fails_makes_the_configuration_unusable(command, pr
     ],
 )
 def test_however_a_command_ends_there_is_a_code(command, project, monkeypatch, error, code, words):
-    import agentos.cli.packs
+    import agentos.cli.commands.packs
 
     def failing(path):
         raise error
 
     project("hello")
-    monkeypatch.setattr(agentos.cli.packs, "written_in", failing)
+    monkeypatch.setattr(agentos.cli.commands.packs, "written_in", failing)
     told = command("packs", "list")
 
     assert told.code == code
@@ -395,7 +395,7 @@ def test_a_pack_that_exits_in_the_event_loop_is_told(command, project):
 def test_what_runs_is_cancelled_by_a_signal_and_may_clear_up(number, ended):
     import asyncio
 
-    from agentos.cli._app import App
+    from agentos.cli.app import App
 
     cleared = []
 
@@ -563,7 +563,9 @@ sys.argv = sys.argv[:3]
 """
 
 
-@pytest.mark.parametrize("module", ["click", "agentos.cli._app", "agentos.cli.tools", "rich.console", "asyncio"])
+@pytest.mark.parametrize(
+    "module", ["click", "agentos.cli.app", "agentos.cli.commands.tools", "rich.console", "asyncio"]
+)
 def test_ctrl_c_while_something_is_imported_leaves_no_traceback(project, module):
     folder = project("hello")
     script = f"{SLOW.replace('sys.argv[-1]', repr(module))}\nsys.exit(main())"
@@ -589,7 +591,7 @@ def test_a_signal_in_the_last_step_of_a_command_is_heard(number, end):
 @pytest.mark.parametrize("error", [GeneratorExit, asyncio.CancelledError])
 def test_whatever_is_raised_becomes_words_and_a_code(project, command, monkeypatch, error):
     project("hello")
-    monkeypatch.setattr("agentos.cli.packs.written_in", Mock(side_effect=error("why")))
+    monkeypatch.setattr("agentos.cli.commands.packs.written_in", Mock(side_effect=error("why")))
     told = command("packs", "list")
 
     assert (told.code, f"error: {error.__name__}: why" in told.err) == (1, True)

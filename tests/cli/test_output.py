@@ -11,7 +11,7 @@ import click
 import pytest
 from rich.text import Text
 
-from agentos.cli.output import Out, clean, one_line, plain
+from agentos.cli.terminal.output import Out, clean, one_line, plain
 
 HOSTILE = "a\x1b]0;title\x07b\x9bc\u202ed\ue000\ud800[bold]e[/bold]"
 
@@ -211,7 +211,7 @@ def test_what_is_typed_hidden_is_not_shown(tmp_path):
 
     from terminal import run_in_terminal
 
-    script = "from agentos.cli.output import Out; o = Out(); print(len(o.ask('secret', hidden=True)))"
+    script = "from agentos.cli.terminal.output import Out; o = Out(); print(len(o.ask('secret', hidden=True)))"
     told = run_in_terminal([sys.executable, "-c", script], inputs=[("secret: ", "swordfish\n")])
 
     assert "swordfish" not in told

@@ -626,7 +626,7 @@ def test_what_is_no_number_is_refused(folder, command, ending, value):
 def test_what_stands_twice_is_changed_at_once_or_not_at_all(project, command, monkeypatch, line):
     project("hello", "hello")
     written = []
-    monkeypatch.setattr("agentos.cli.editing.replace_file", lambda path, data, **_: written.append(data))
+    monkeypatch.setattr("agentos.cli.manifest_edit.editing.replace_file", lambda path, data, **_: written.append(data))
 
     assert command("packs", *line.split()).code == 0
     assert len(written) == 1

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from terminal import BAD, GREET, PATIENCE
 
-from agentos.cli import _child
-from agentos.cli._app import Fail
-from agentos.cli.config import load_config
-from agentos.cli.probe import probe
+from agentos.cli.app import Fail
+from agentos.cli.layered_config import load_config
+from agentos.cli.probe import child_process as _child
+from agentos.cli.probe.loading_apart import probe
 
 QUICK = 20.0
 """For how many seconds a pack may be loading that will come to an end."""
@@ -317,7 +317,7 @@ def test_the_child_answers_in_this_process_too(project):
     """The same code, where its lines can be seen."""
     import asyncio
 
-    from agentos.cli._probing import probe as probe_here
+    from agentos.cli.probe.child_main import probe as probe_here
 
     folder = project("hello", "gifs", "raises", more='store = "s.db"\n')
     told = []

@@ -641,7 +641,7 @@ LENIENT = [part for part in AGENTOS if part not in ("-W", "error")]
 def test_ids_are_completed(project):
     from click.shell_completion import ShellComplete
 
-    from agentos.cli.secrets import secrets
+    from agentos.cli.commands.secrets import secrets
 
     complete = ShellComplete(secrets, {}, "secrets", "_X")
     assert "giphy.apiKey" in [item.value for item in complete.get_completions(["set"], "giphy")]

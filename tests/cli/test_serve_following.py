@@ -8,9 +8,9 @@ from commanding import MANIFEST, PACK, Project
 from mcp import Client, StdioServerParameters
 from terminal import AGENTOS, PATIENCE, environment
 
-from agentos.cli import _following
-from agentos.cli._app import App
-from agentos.cli.remembered import remembered
+from agentos.cli import live_changes as _following
+from agentos.cli.app import App
+from agentos.cli.pack_flags import remembered
 from agentos.secrets.vaults import SecretVault
 
 KEYED = PACK.replace(

@@ -11,9 +11,9 @@ import pytest
 from terminal import AGENTOS, environment, run_in_terminal, run_piped
 
 import agentos
-from agentos.cli.config import VARIABLES
+from agentos.cli.layered_config import VARIABLES
 from agentos.cli.scaffolding import FLAVOURS, fault_of_pack_name
-from agentos.model.files import read_file
+from agentos.model.parsing import read_file
 
 # -- init --------------------------------------------------------------------------------------------------------------
 
@@ -276,7 +276,7 @@ def test_every_variable_that_is_read_is_known_and_every_one_that_is_known_is_rea
 
 
 def test_no_variable_that_is_known_is_a_mistake_to_doctor():
-    from agentos.cli.doctor import Found, check_environment
+    from agentos.cli.commands.doctor import Found, check_environment
 
     assert list(check_environment(Found(dict.fromkeys(VARIABLES, "x")))) == []
 

@@ -7,8 +7,8 @@ from commanding import HOSTILE, MANIFEST, Project
 from powerless import powerless
 from terminal import AGENTOS, environment, run_in_terminal, run_piped
 
-from agentos.cli._held import way_to_accept
-from agentos.cli.config import load_config
+from agentos.cli.held_back import way_to_accept
+from agentos.cli.layered_config import load_config
 
 SECOND = '''
 from agentos import PUBLIC, Descriptor, ExtensionPack, tool

@@ -254,7 +254,7 @@ def test_arguments_come_from_stdin_too(project):
 
 
 def test_the_types_of_a_schema_are_found_by_references_and_alternatives():
-    from agentos.cli._arguments import read_arguments
+    from agentos.cli.call_arguments import read_arguments
 
     schema = {
         "properties": {

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 from terminal import AGENTOS, GREET, PATIENCE, run_in_terminal
 
-from agentos.cli._app import App
-from agentos.cli.watch import _watch
+from agentos.cli.app import App
+from agentos.cli.commands.watch import _watch
 
 pytestmark = pytest.mark.anyio
 

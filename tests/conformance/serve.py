@@ -18,7 +18,7 @@ import uvicorn
 
 from agentos import AgentOS, ExtensionManifest, PackEntry
 from agentos.mcp import MCPServer
-from agentos.mcp.http import app_for, serve_http
+from agentos.mcp.http.serving import app_for, serve_http
 
 PATH = "/mcp"
 

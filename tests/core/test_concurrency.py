@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kit import descriptor, pack, states
 
 from agentos import EntryState, ExtensionManager
-from agentos._claims import Claims
+from agentos.base.claims import Claims
 
 
 class Slow:

@@ -15,36 +15,12 @@ PACKAGE = Path(agentos.__file__).parent
 ROOT = PACKAGE.parent
 
 LAYERS = [
-    # From the bottom to the top. A module imports what is beneath it, and its own package.
-    ("errors", "_version", "_calls", "_canonical", "_claims", "_files"),
-    ("web",),
-    ("model",),
-    ("store",),
-    ("stacks",),
-    ("_keeping",),
-    ("secrets",),
-    ("loading",),
-    ("events",),
-    ("services",),
-    ("_settling",),
-    ("_board",),
-    ("_making",),
-    ("_books",),
-    ("_registrar",),
-    ("manager",),
-    ("tools",),
-    ("access",),
-    ("kinds",),
-    ("orchestrator",),
-    ("interop",),
-    ("chat",),
-    ("mcp",),
-    ("host",),
-    ("workers",),
-    ("testing",),
-    ("cli",),
+    # From the bottom to the top. A module imports what is beneath it, and its own room.
+    *("errors", "_version", "base", "web", "model", "rules", "store", "stacks", "secrets", "loading", "extensions"),
+    *("schema", "tools", "access", "openapi", "calls", "kinds", "interop", "turn", "mcp", "host", "workers"),
+    *("testing", "cli"),
 ]
-RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+RANKS = {name: rank for rank, name in enumerate(LAYERS)}
 FACADE = "agentos"
 ABOVE_THE_FACADE = {"testing", "cli"}
 
@@ -140,22 +116,22 @@ def test_the_rules_see_an_import_that_points_upward(tmp_path, monkeypatch):
     file.write_text(
         textwrap.dedent("""
             import agentos.host
-            from agentos import manager
+            from agentos.extensions import manager
             from ..stacks import entry
-            from . import files
+            from . import parsing
 
             def later():
-                from agentos.events import Event
+                from agentos.extensions.events import Event
                 import importlib
-                importlib.import_module("agentos.services")
+                importlib.import_module("agentos.extensions.services")
         """)
     )
     monkeypatch.setitem(MODULES, "agentos.model.bad", file)
     found = {target for target, _ in imported_by("agentos.model.bad")}
 
     assert found == {
-        *("agentos.host", "agentos.manager", "agentos.stacks.entry", "agentos.model.files"),
-        *("agentos.events", "agentos.services"),
+        *("agentos.host", "agentos.extensions.manager", "agentos.stacks.entry", "agentos.model.parsing"),
+        *("agentos.extensions.events", "agentos.extensions.services"),
     }
 
 
@@ -217,7 +193,7 @@ def test_importing_any_module_of_agentos_opens_no_socket_starts_no_process_and_w
     """)
 
     assert done["seen"] == []
-    assert "agentos.manager" in done["names"]
+    assert "agentos.extensions.manager" in done["names"]
 
 
 def test_importing_agentos_changes_no_setting_of_the_process():

@@ -17,8 +17,8 @@ import pytest
 from kit import pack
 
 from agentos import ExtensionManager, ExtensionPack, PackEntry, PackLoadError
-from agentos.loading import files as subject
-from agentos.loading.files import PackFiles, files_of, hash_files
+from agentos.loading import pack_files as subject
+from agentos.loading.pack_files import PackFiles, files_of, hash_files
 
 pytestmark = pytest.mark.anyio
 

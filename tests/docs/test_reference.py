@@ -7,8 +7,8 @@ import re
 import pytest
 
 import agentos
-from agentos.cli._commands import COMMANDS
-from agentos.cli.config import VARIABLES
+from agentos.cli.command_list import COMMANDS
+from agentos.cli.layered_config import VARIABLES
 from agentos.secrets.catalog import SecretCatalog
 
 DIRECTIVE = re.compile(r"^:+\{py:(?:class|exception|function|data)\} (\w+).*\n:module: ([\w.]+)$", re.MULTILINE)
@@ -115,7 +115,7 @@ def test_writing_leaves_what_did_not_change_alone(generate, reference, monkeypat
 
 
 def test_limits_are_read_from_the_code(reference):
-    funnel = importlib.import_module("agentos.tools.funnel")
+    funnel = importlib.import_module("agentos.calls.results")
 
     assert f"| {funnel.CONTENT_LIMIT:,} |" in reference["limits.md"]
 

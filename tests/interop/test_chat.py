@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentos import PUBLIC, Principal, ToolResult, tool
-from agentos.chat import Turn, run_turn
+from agentos.turn.chat import Turn, run_turn
 
 ASKED = [{"role": "user", "content": "go"}]
 ROOT = Path(__file__).parent.parent.parent
@@ -399,7 +399,9 @@ def test_a_turn_does_not_show_the_conversation():
 
 def test_the_loop_costs_nothing_until_it_is_used():
     """Neither a provider's SDK nor interop is imported with the loop."""
-    code = "import sys, agentos.chat; print([m for m in sys.modules if m.startswith(('openai', 'agentos.interop'))])"
+    code = (
+        "import sys, agentos.turn.chat; print([m for m in sys.modules if m.startswith(('openai', 'agentos.interop'))])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
 
     assert done.stdout.strip() == "[]"

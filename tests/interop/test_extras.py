@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import agentos.interop
-from agentos.interop._extras import needed
+from agentos.interop._sdk_imports import needed
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentos.tools.names import WireNames, wire_name
+from agentos.tools.wire_names import WireNames, wire_name
 
 FITS = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 

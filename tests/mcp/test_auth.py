@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
 
 from agentos import ManifestError, Principal
-from agentos.mcp._tokens import SecretHash
 from agentos.mcp.auth import JWTVerifier, KeysUnavailableError, TokenFile, is_loopback
+from agentos.mcp.auth.token_records import SecretHash
 
 ISSUER = "https://issuer.example"
 AUDIENCE = "https://tools.example/mcp"

@@ -12,9 +12,9 @@ import pytest
 from bridging import FAST, bridge_of, bridged, call, children, eventually, hostile, plain, state_of, until
 from kit import Recorder
 
-from agentos.mcp._limits import Limits
-from agentos.mcp._lists import UNREADABLE, readable
-from agentos.mcp._messages import Lines, failure_of
+from agentos.mcp.client.limits import Limits
+from agentos.mcp.client.messages import Lines, failure_of
+from agentos.mcp.client.tool_lists import UNREADABLE, readable
 
 SMALL = attrs.evolve(FAST, message=1024 * 1024)
 """A megabyte is the longest message: what is longer is thrown away, as with the real limit."""

@@ -28,7 +28,7 @@ from bridging import (
     until,
 )
 
-from agentos.mcp._address import _ReadableEvents
+from agentos.mcp.client.http_transport import _ReadableEvents
 
 SLOW = attrs.evolve(FAST, first_delay=30.0)
 

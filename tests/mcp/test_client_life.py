@@ -34,9 +34,9 @@ from bridging import (
 from kit import Recorder, states
 
 from agentos import AgentOS, Descriptor, ExtensionManifest, ExtensionPack, PackEntry, Tool
-from agentos.mcp._backoff import Backoff
-from agentos.mcp._limits import Limits
-from agentos.mcp._words import Words
+from agentos.mcp.client.backoff import Backoff
+from agentos.mcp.client.limits import Limits
+from agentos.mcp.client.server_text import Words
 
 SLOW = attrs.evolve(FAST, first_delay=30.0)
 """Once down, down for the whole test."""

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agentos import PUBLIC, AgentOS, ExtensionManifest, ManifestError, PackEntry, SecretRequirement
-from agentos.mcp._spec import for_headers
-from agentos.mcp.servers import MissingSecretError, entries_of, filled, parse_servers
+from agentos.mcp.client.server_spec import for_headers
+from agentos.mcp.client.servers import MissingSecretError, entries_of, filled, parse_servers
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,9 +13,9 @@ import httpx2
 import pytest
 
 from agentos import PUBLIC, AgentOS, Principal, tool
-from agentos.mcp._resource import metadata_url
 from agentos.mcp.auth import JWTVerifier, TokenFile, Verified
-from agentos.mcp.http import HTTPLimits, app_for, http_app, serve_http
+from agentos.mcp.http.resource_metadata import metadata_url
+from agentos.mcp.http.serving import HTTPLimits, app_for, http_app, serve_http
 
 RESOURCE = "https://tools.example/mcp"
 ALICE = Principal("alice", access={"mail.read"})

@@ -25,9 +25,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from agentos import PUBLIC, AgentOS, Principal, tool
-from agentos.mcp._uvicorn import listening
 from agentos.mcp.auth import TokenFile
-from agentos.mcp.http import HTTPLimits, http_app, root_routes, serve_http, verified_of
+from agentos.mcp.http.serving import HTTPLimits, http_app, root_routes, serve_http, verified_of
+from agentos.mcp.http.web_server import listening
 
 ERAS = {"handshake": "legacy", "2026-07-28": "2026-07-28", "auto": "auto"}
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}

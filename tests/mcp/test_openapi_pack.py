@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 
 from agentos import PUBLIC, AgentOS, AgentOSError, ExtensionManifest, ExtensionPack, Principal, ToolCall, tool
 from agentos._version import __version__
-from agentos.mcp.openapi import SCHEMA_LIMIT, create_extension_pack
+from agentos.openapi.pack import SCHEMA_LIMIT, create_extension_pack
 
 ROOT = Path(__file__).parent.parent.parent
 SECRET = "s3cret-of-the-pet-store"
@@ -95,7 +95,7 @@ PETS = YAML(typ="safe", pure=True).load(PETSTORE)
 def entry(site, document=PETS, **options):
     """Return a manifest entry of a pet store."""
     options = {"server": f"{site.url}/v1", "allowPrivate": True, "requiredAccess": "PUBLIC", **options}
-    return {"module": "agentos.mcp.openapi", "identifier": "petstore", "options": {"openapi": document, **options}}
+    return {"module": "agentos.openapi.pack", "identifier": "petstore", "options": {"openapi": document, **options}}
 
 
 def hosting(*entries, mode="auto", **fields):

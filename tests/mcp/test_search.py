@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.server.subscriptions import ToolsListChanged
 
-import agentos.mcp._offer as offering
+import agentos.mcp.server.shown_tools as offering
 from agentos import PUBLIC, ExtensionPack, Principal, Tool
-from agentos.mcp import MCPServer, _own_tools
+from agentos.mcp import MCPServer
+from agentos.mcp.server import own_tools as _own_tools
 from agentos.stacks.entry import EntryState
 from agentos.tools.listing import ToolInfo
 from agentos.tools.search import PARAMETER_LIMIT, RESULT_LIMIT, ToolIndex, terms_of

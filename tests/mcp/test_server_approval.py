@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-import agentos.mcp._asking as asking
+import agentos.mcp.server.approval_prompts as asking
 from agentos import PUBLIC, Answer, Descriptor, ExtensionPack, Principal, ToolContext, ToolResult, tool
 from agentos.mcp import MCPServer
 

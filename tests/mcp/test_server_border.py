@@ -15,7 +15,7 @@ from opentelemetry import trace
 import agentos.mcp
 from agentos import Principal
 from agentos.mcp import MCPServer
-from agentos.mcp import server as serving
+from agentos.mcp.server import server as serving
 
 sys.path.append(str(Path(__file__).parent))
 import fixture_pack as pack

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-import agentos.mcp._calls as calls
+import agentos.mcp.server.client_calls as calls
 from agentos import PUBLIC, ExtensionPack, tool
 from agentos.mcp import MCPServer
 

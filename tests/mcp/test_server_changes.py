@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
-import agentos.mcp._changes as changes
+import agentos.mcp.server.list_changed as changes
 from agentos import PUBLIC, AgentOS, Descriptor, ExtensionPack, Override, SecretRequirement, Tool, Toolset
 from agentos.mcp import MCPServer
 

@@ -8,9 +8,9 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-import agentos.mcp._documents as documents
 from agentos import PUBLIC, ExtensionPack, Principal, Tool, Toolset
 from agentos.mcp import MCPServer
+from agentos.mcp.server import documents
 
 sys.path.append(str(Path(__file__).parent))
 import fixture_pack as pack

@@ -15,7 +15,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentos.mcp import MCPServer, serve_stdio, stdio
+from agentos.mcp import MCPServer, serve_stdio
+from agentos.mcp.server import stdio
 
 sys.path.append(str(Path(__file__).parent))
 import fixture_pack as pack

@@ -9,10 +9,10 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-import agentos.mcp._offer as offering
+import agentos.mcp.server.shown_tools as offering
 from agentos import PUBLIC, ExtensionPack, Principal, Tool, ToolResult
 from agentos.mcp import MCPServer
-from agentos.mcp._content import Names, call_result, clipped, encodable, encodable_data, visible
+from agentos.mcp.server.content import Names, call_result, clipped, encodable, encodable_data, visible
 
 sys.path.append(str(Path(__file__).parent))
 import fixture_pack as pack

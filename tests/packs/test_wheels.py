@@ -155,7 +155,7 @@ class TestAgentos:
     def test_it_announces_its_command_its_pack_and_its_pytest_plugin(self, wheel):
         assert wheel.entry_points == {
             "console_scripts": {"agentos": "agentos.cli.main:main"},
-            "agentos.packs": {"openapi": "agentos.mcp.openapi"},
+            "agentos.packs": {"openapi": "agentos.openapi.pack"},
             "pytest11": {"agentos": "agentos.testing.plugin"},
         }
 

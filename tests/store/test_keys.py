@@ -11,8 +11,8 @@ from store_fixtures import outcome, python
 
 from agentos.errors import StoreError
 from agentos.store import Store
-from agentos.store.keys import key_file, load_key
 from agentos.store.locations import IN_MEMORY, place_of
+from agentos.store.sealing_key import key_file, load_key
 
 KEY = "sixteen bytes and some"
 
@@ -204,7 +204,7 @@ def test_who_comes_second_takes_the_key_of_the_first(tmp_path, monkeypatch):
 def test_processes_that_make_a_key_at_once_have_the_same(tmp_path, data_folder):
     script = """
         import sys
-        from agentos.store.keys import load_key
+        from agentos.store.sealing_key import load_key
         from agentos.store.locations import place_of
         print("ready", flush=True)
         sys.stdin.readline()

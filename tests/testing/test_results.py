@@ -9,7 +9,7 @@ from testing.parts import pack
 
 from agentos import ToolError, ToolResult
 from agentos.testing import examine_pack
-from agentos.testing._laboratory import laboratory
+from agentos.testing._sandbox import laboratory
 from agentos.testing._transcript import faults_of, text_of
 from agentos.testing._watchdog import Watchdog
 

@@ -13,8 +13,8 @@ from testing.parts import Text, count_letters, pack, reads
 
 from agentos import PUBLIC, Descriptor, ToolContext, tool
 from agentos.testing import assert_pack_ok, check_pack, examine_pack
-from agentos.testing._holdings import Holdings
-from agentos.testing._laboratory import laboratory, unwinding
+from agentos.testing._leftovers import Holdings
+from agentos.testing._sandbox import laboratory, unwinding
 
 
 def look_up_with(seen):

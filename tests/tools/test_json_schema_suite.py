@@ -14,7 +14,7 @@ import referencing
 from jsonschema import Draft202012Validator, FormatChecker
 
 from agentos import ToolDefinitionError
-from agentos.tools.validation import compile_schema
+from agentos.schema.validation import compile_schema
 
 SUITE = Path(__file__).parent / "data" / "json-schema-suite" / "draft2020-12"
 DOCS = Path(__file__).parents[2] / "docs" / "validation.md"

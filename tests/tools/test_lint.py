@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentos import PUBLIC, Descriptor, ExtensionPack, SecretRequirement, Tool, Toolset, tool
-from agentos.tools import _lint_rules, lint
-from agentos.tools.lint import Finding, hidden_characters, lint_pack, lint_tool
-from agentos.tools.names import wire_name
+from agentos.tools.lint import findings as lint
+from agentos.tools.lint import lint_rules as _lint_rules
+from agentos.tools.lint.findings import Finding, hidden_characters, lint_pack, lint_tool
+from agentos.tools.wire_names import wire_name
 
 CLEAN = "Return the weather of a city for the next days."
 STRING = {"type": "string"}

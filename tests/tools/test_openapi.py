@@ -9,12 +9,12 @@ from urllib.parse import parse_qsl
 import pytest
 
 from agentos.errors import ToolDefinitionError
-from agentos.tools import _openapi_source as limits
-from agentos.tools import openapi
-from agentos.tools._openapi_schemas import name_of as schema_name
-from agentos.tools._structure import BuildError
-from agentos.tools.openapi import OpenAPIDocument, OpenAPIOperation
-from agentos.tools.validation import Checker, compile_schema
+from agentos.openapi import document as openapi
+from agentos.openapi import source as limits
+from agentos.openapi.document import OpenAPIDocument, OpenAPIOperation
+from agentos.openapi.json_schemas import name_of as schema_name
+from agentos.schema.build import BuildError
+from agentos.schema.validation import Checker, compile_schema
 
 DATA = Path(__file__).parent / "data" / "openapi"
 
@@ -362,7 +362,7 @@ def test_a_reference_with_nothing_to_be_named_by_is_named_all_the_same():
 
 
 def test_schemas_that_lead_to_too_many_others_are_refused(monkeypatch):
-    monkeypatch.setattr("agentos.tools._openapi_schemas.DEFINITION_LIMIT", 2)
+    monkeypatch.setattr("agentos.openapi.json_schemas.DEFINITION_LIMIT", 2)
     chain = {f"S{n}": {"items": {"$ref": f"#/components/schemas/S{n + 1}"}} for n in range(3)}
     found = taking(parameter(schema={"$ref": "#/components/schemas/S0"}), components={"schemas": {**chain, "S3": {}}})
 

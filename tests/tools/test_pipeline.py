@@ -711,7 +711,7 @@ async def test_an_abandoned_thread_is_counted_until_it_ends(host):
 
 async def test_past_the_limit_of_abandoned_threads_no_sync_tool_is_started():
     from agentos import ToolExecutor
-    from agentos.tools.threads import Threads
+    from agentos.calls.threads import Threads
 
     RELEASE.clear()
     async with AgentOS() as host:
@@ -730,7 +730,7 @@ async def test_past_the_limit_of_abandoned_threads_no_sync_tool_is_started():
 
 async def test_a_tool_that_names_no_timeout_is_ended_by_the_houses_own(monkeypatch):
     from agentos import ToolExecutor
-    from agentos.tools._running import Watch
+    from agentos.calls.running import Watch
 
     @read()
     async def wait() -> None:

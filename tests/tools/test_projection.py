@@ -20,8 +20,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentos import PUBLIC, AgentOS, ExtensionPack, Principal, ToolCall, ToolContext, ToolDefinitionError, tool
-from agentos.tools.openapi import OpenAPIDocument
-from agentos.tools.projection import ProjectedTool, project, requires
+from agentos.openapi.document import OpenAPIDocument
+from agentos.openapi.projection import ProjectedTool, project, requires
 
 DATA = Path(__file__).parent / "data" / "openapi"
 
@@ -1002,7 +1002,7 @@ async def test_hundreds_of_operations_are_one_pack():
 def test_an_operation_is_read_once_and_only_when_it_is_asked_for(monkeypatch):
     read: list[Any] = []
     operations = OpenAPIDocument.read(DATA / "trees.json").operations()
-    monkeypatch.setattr("agentos.tools.openapi.read_body", lambda *args: read.append(args))
+    monkeypatch.setattr("agentos.openapi.document.read_body", lambda *args: read.append(args))
     schemas = [operations["draw"].input_schema for _ in range(2)]
 
     assert len(read) == 1

@@ -59,7 +59,7 @@ import typing_extensions
 from attrs import validators
 
 from agentos.errors import AgentOSError, ToolDefinitionError
-from agentos.tools.schemas import BuildError, Schema, derive_input, derive_output, describe, to_plain
+from agentos.schema.signature import BuildError, Schema, derive_input, derive_output, describe, to_plain
 
 T = TypeVar("T")
 
@@ -924,7 +924,7 @@ class TestDefinitions:
 
     def test_definitions_do_not_depend_on_the_hash_seed(self):
         code = (
-            "import json, attrs; from agentos.tools.schemas import derive_input\n"
+            "import json, attrs; from agentos.schema.signature import derive_input\n"
             "@attrs.frozen\nclass A: a: int = attrs.field(validator=attrs.validators.in_({'x', 'y', 'z'}))\n"
             "@attrs.frozen\nclass B: a: A; b: A\n"
             "def f(b: B, c: B, a: A, s: set[str] = {'p', 'q', 'r'}): ...\n"
@@ -1801,7 +1801,7 @@ class TestDocs:
 
     def test_cost_no_import_without_sections(self):
         code = (
-            "import sys; from agentos.tools.schemas import describe, derive_input\n"
+            "import sys; from agentos.schema.signature import describe, derive_input\n"
             "def f(a: int):\n    'Add.'\n"
             "describe(f); derive_input(f)\n"
             "print([name for name in ('docstring_parser', 'cattrs', 'jsonschema') if name in sys.modules])"

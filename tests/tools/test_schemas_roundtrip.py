@@ -20,8 +20,8 @@ import referencing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentos.tools._structure import fits
-from agentos.tools.schemas import BuildError, DerivedInput, derive_input, to_plain
+from agentos.schema.build import fits
+from agentos.schema.signature import BuildError, DerivedInput, derive_input, to_plain
 
 
 class Color(enum.Enum):

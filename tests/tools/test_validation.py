@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentos import PUBLIC, ToolDefinitionError, tool
-from agentos.tools.validation import ARGUMENTS_LIMIT, BadArguments, Checker, compile_schema, problems_of
+from agentos.schema.validation import ARGUMENTS_LIMIT, BadArguments, Checker, compile_schema, problems_of
 
 
 def closed(required=(), **properties):

@@ -1231,7 +1231,7 @@ async def test_an_answer_shows_nothing_of_its_content(site):
 
 
 def test_a_host_is_shown_on_one_line_and_short():
-    from agentos.web.errors import refused
+    from agentos.web.web_errors import refused
 
     assert str(refused("a\nb" + "c" * 500, "x")) == "a\\nb" + "c" * 96 + "... is refused: x"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from agentos.model.commands import CommandPattern, parse
+from agentos.rules.commands import CommandPattern, parse
 from agentos_pack_shell._flags import fault_of_flag, forbidden, unlisted
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentos.access.audit import Audit
+from agentos.calls.executor import ToolExecutor
 from agentos.store import Store
-from agentos.tools.executor import ToolExecutor
 
 
 class Steps:

@@ -1,0 +1,1 @@
+"""What everything else may use: foreign functions called with care, canonical JSON, atomic files, claims."""

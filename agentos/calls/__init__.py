@@ -1,0 +1,1 @@
+"""What happens to a call, from its name to its one result."""

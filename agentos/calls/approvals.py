@@ -1,0 +1,545 @@
+"""Approvals: a person's side of calls that wait. What is approved is exactly what was proposed, and it runs once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import attrs
+
+from agentos.access.denials import Denials
+from agentos.access.gate import Decision
+from agentos.access.grants import Grants, is_text, name_of, session_id
+from agentos.access.policy import Policy
+from agentos.access.principals import Present, Principals, narrower
+from agentos.access.proposals import (
+    FORGED,
+    Proposal,
+    ProposalError,
+    Proposals,
+    Stored,
+    new_id,
+    shadowed_by,
+    stored_result,
+)
+from agentos.base.canonical import digest
+from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled, to_the_end
+from agentos.calls.results import as_text
+from agentos.calls.runner import Progress, Runner
+from agentos.errors import StoreError
+from agentos.model.principal import Principal
+from agentos.model.tool_call import ToolCall, ToolResult
+from agentos.secrets.masking import Masker, MaskingLogger
+from agentos.store import Store
+from agentos.tools.ready import Prepared
+from agentos.tools.tool import EFFECTS
+from agentos.tools.tool_context import Approval, ToolContext
+
+
+@attrs.frozen
+class Answer:
+    """What somebody who was told of a proposal says to it."""
+
+    decision: Literal["approve", "reject", "edit"]
+    reason: str = ""
+    arguments: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
+    by: Principal | str | None = None
+
+    @classmethod
+    def approve(cls, by: Principal | str | None = None) -> "Answer":
+        """Say that it may run."""
+        return cls("approve", by=by)
+
+    @classmethod
+    def reject(cls, reason: str, by: Principal | str | None = None) -> "Answer":
+        """Say that it must not run, and why."""
+        return cls("reject", reason, by=by)
+
+    @classmethod
+    def edit(cls, arguments: Mapping[str, Any], by: Principal | str | None = None) -> "Answer":
+        """Say that it may run with other arguments."""
+        return cls("edit", arguments=arguments, by=by)
+
+
+_ATTEMPTS = 3
+"""How often a proposal is applied again, after hosts died on it."""
+_ANSWERS = ("approve", "reject", "edit")
+_SILENT = "no reason given"
+
+Ask = Callable[[Proposal], Awaitable[Answer | None]]
+
+
+async def nobody(proposal: Proposal) -> Answer | None:  # noqa: ARG001 - the signature is the contract
+    """Answer nothing: whoever is responsible comes by himself."""
+    return None
+
+
+class Approvals:
+    """Lists proposals, says what exactly would run, and takes a person's answer."""
+
+    def __init__(
+        self,
+        proposals: Proposals,
+        runner: Runner,
+        denials: Denials,
+        *,
+        grants: Grants,
+        policy: Policy,
+        store: Store,
+        masker: Masker,
+        clock: Callable[[], float],
+        ask: Ask = nobody,
+        principals: Principals | None = None,
+    ) -> None:
+        self._proposals = proposals
+        self._runner = runner
+        self._executor = runner.executor
+        self._denials = denials
+        self._grants = grants
+        self._policy = policy
+        self._store = store
+        self._masker = masker
+        self._clock = clock
+        self._ask = ask
+        self._logger = MaskingLogger("agentos.approvals", masker)
+        self._present = Present(principals, self._logger)
+        self._sessions: dict[str, Mapping[str, Any]] = {}
+        self._resumed: dict[str, asyncio.Task[Any]] = {}
+        self._left: dict[str, Stored] = {}
+        """What was cut off, and may run again once its tool is there."""
+        self._looked_back = False
+        self.door: Any = None
+        """Where the calls go that an approved tool makes itself."""
+
+    # -- for people --------------------------------------------------------------------------------------------
+
+    async def pending(self, principal: Principal | str | None = None) -> list[Proposal]:
+        """Return the proposals that wait, oldest first; with *principal*, its own."""
+        await self._look_back()
+        whose = name_of(principal)
+        return await self._proposals.pending(whose) if whose is None or is_text(whose) else []
+
+    async def describe(self, id: str) -> Proposal:
+        """Say what exactly would run: with which arguments, from which pack and version, and whom it shadows."""
+        stored = await self._known(id)
+        if not stored.is_genuine:
+            raise ProposalError(f"proposal {stored.proposal.id}: {FORGED}")
+        return stored.proposal
+
+    async def approve(self, token_or_id: str, by: Principal | str | None = None) -> ToolResult:
+        """Run what was proposed, now and once, and return its result.
+
+        *by* is who approves: by default the proposer. Whatever is wrong is the result, of type ProposalInvalid.
+        """
+        return await self._approve(token_or_id, by, Progress())
+
+    async def _approve(self, token_or_id: str, by: Principal | str | None, progress: Progress) -> ToolResult:
+        try:
+            await self._look_back()
+            stored = await self._found(token_or_id)
+            fault = self._proposals.fault(stored)
+            if fault is not None or stored is None:
+                return self._invalid(fault or "", stored, by)
+            return await self._apply(stored, by, progress)
+        except StoreError as error:
+            self._logger.warning("a proposal could not be applied: %s", error)
+            message = "nothing was done, because the store can't be used now; the host's log says why"
+            return self._executor.funnel.failure("Refused", message, {})
+
+    async def edit(self, id: str, arguments: Mapping[str, Any], by: Principal | str | None = None) -> Proposal:
+        """Replace a proposal by one with other *arguments*, checked and gated anew, with a token of its own."""
+        stored = await self._waiting(id, by)
+        old, who = stored.proposal, await self._as_now(stored, by)
+        prepared = self._executor.find(old.tool)
+        if prepared is None or (fault := self._fault_of_tool(prepared, stored)) is not None:
+            raise ProposalError(self._why_not_in_force(old, stored) if prepared is None else str(fault))
+        if not isinstance(arguments, Mapping):
+            raise ProposalError(f"arguments: expected a mapping, got {type(arguments).__name__}")
+        call = ToolCall(prepared.tool.name, dict(arguments), idempotency_key=stored.idempotency_key)
+        checked = self._executor.arguments(prepared, call)
+        if isinstance(checked, ToolResult):
+            raise ProposalError(str(checked.error.message if checked.error else checked.content))
+        session = self._session_of(stored)
+        context = self._executor.context(prepared, call, who, session, 0, self.door)
+        if fault := self._fault_of_call(prepared, checked, who, session):
+            raise ProposalError(fault)
+        decision = Decision("ask", "edited", f"{old.reason} (edited)" if not old.parent else old.reason)
+        edit = {"replaces": old.id, "by": name_of(by) or old.principal.key}
+        return await self._propose(prepared, checked, context, decision, **edit)
+
+    async def reject(self, id: str, reason: str, by: Principal | str | None = None) -> None:
+        """Close a proposal without running it. The *reason* is for the record, and for whoever made the call."""
+        if not isinstance(reason, str) or not reason.strip():
+            raise ProposalError(f"reason: say in words why it must not run, got {reason!r:.40}")
+        waiting = (await self._waiting(id, by)).proposal
+        reason = self._masker.mask(reason.encode("utf-8", "replace").decode().replace("\0", "?"))
+        if not await self._proposals.reject(waiting.id, reason, name_of(by) or waiting.principal.key):
+            raise ProposalError(f"proposal {waiting.id} does not wait any more")
+        self._sessions.pop(waiting.id, None)
+
+    async def result(self, id: str) -> ToolResult | None:
+        """Return what an applied proposal came to; None while there is no result, or no such proposal."""
+        await self._look_back()
+        stored = await self._found(id)
+        task = None if stored is None else self._resumed.get(stored.proposal.id)
+        if task is not None:
+            await asyncio.wait([task])
+            stored = await self._found(id)
+        return None if stored is None else stored_result(stored)
+
+    # -- for the gate ------------------------------------------------------------------------------------------
+
+    async def propose(
+        self,
+        prepared: Prepared,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        decision: Decision,
+        progress: Progress,
+    ) -> ToolResult:
+        """Ask for approval of a call: the result is the call's own if somebody answers at once."""
+        try:
+            proposal = await self._propose(prepared, arguments, context, decision)
+        except (StoreError, ProposalError) as error:
+            self._logger.warning("a proposal of %s could not be made: %s", prepared.qualified_id, error)
+            message = "the call needs approval, and no proposal could be made of it"
+            detail = f": {error}" if isinstance(error, ProposalError) else "; the host's log says why"
+            return self._executor.funnel.failure("Refused", message + detail, prepared.meta)
+        await settled(self._executor.tell(context, "approval", {"proposal": proposal.id, "reason": proposal.reason})())
+        try:
+            answer = await self._ask_around(attrs.evolve(proposal, token=None))
+        except asyncio.CancelledError:  # nobody waits for the result: it must not run later
+            await to_the_end(self._drop(proposal.id))
+            raise
+        result = None if answer is None else await self._answered(proposal, answer, progress)
+        if result is not None:
+            return result
+        return await self._decided_meanwhile(proposal.id) or self._required(prepared, proposal)
+
+    async def _decided_meanwhile(self, id: str) -> ToolResult | None:
+        """Return what became of a proposal that somebody decided on while others were asked about it."""
+        try:
+            stored = await self._proposals.by_id(id)
+        except StoreError as error:
+            self._logger.warning("whether proposal %s was decided on can't be read: %s", id, error)
+            return None
+        if stored is not None and stored.proposal.state == "rejected":
+            return self._refused(id, stored.proposal.note or _SILENT)
+        return None if stored is None else stored_result(stored)
+
+    def _refused(self, id: str, reason: str) -> ToolResult:
+        message = f"a person refused the call: {reason}"
+        return self._executor.funnel.failure("Refused", message, {"proposal": id})
+
+    def _required(self, prepared: Prepared, proposal: Proposal) -> ToolResult:
+        until = proposal.expires_at.isoformat(timespec="seconds")
+        message = (
+            f"{proposal.reason}. It waits for approval as proposal {proposal.id} until {until}; do not repeat the call"
+        )
+        details = {
+            "proposal_id": proposal.id,
+            "token": proposal.token,
+            "expires_at": proposal.expires_at.isoformat(),
+            "reason": proposal.reason,
+        }
+        return self._executor.funnel.failure("ApprovalRequired", message, prepared.meta, details)
+
+    async def _ask_around(self, proposal: Proposal) -> Answer | None:
+        """Tell whoever handles approvals; one who raises, or takes longer than the proposal lasts, has not answered."""
+        try:
+            async with asyncio.timeout(self._policy.proposal_ttl):
+                answer = await self._ask(proposal)
+        except FOREIGN as error:  # a handler is foreign code: without an answer the proposal waits
+            let_cancellation_pass(error)
+            self._logger.exception("asking about proposal %s failed", proposal.id)
+            return None
+        if answer is None or (isinstance(answer, Answer) and answer.decision in _ANSWERS):
+            return answer
+        self._logger.error("proposal %s got an answer that is none", proposal.id)
+        return None
+
+    async def _drop(self, id: str) -> None:
+        try:
+            await self._proposals.reject(id, "the call was cancelled", None)
+        except StoreError as error:
+            self._logger.warning("proposal %s of a cancelled call could not be closed: %s", id, error)
+
+    async def _answered(self, proposal: Proposal, answer: Answer, progress: Progress) -> ToolResult | None:
+        """Return what an answer comes to; None if it does not count: the proposal goes on waiting then."""
+        try:
+            if answer.decision == "reject":
+                reason = str(answer.reason or "").strip() or _SILENT
+                await self.reject(proposal.id, reason, answer.by)
+                return self._refused(proposal.id, reason)
+            if answer.decision == "edit":
+                proposal = await self.edit(proposal.id, answer.arguments or {}, answer.by)
+            elif fault := self._fault_of_approver(proposal, answer.by):
+                raise ProposalError(fault)
+            return await self._approve(proposal.id, answer.by, progress)
+        except ProposalError as error:
+            self._note_invalid(str(error), proposal, answer.by)
+            self._logger.warning("an answer to proposal %s does not count: %s", proposal.id, error)
+            return None
+
+    async def _propose(
+        self,
+        prepared: Prepared,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        decision: Decision,
+        *,
+        replaces: str | None = None,
+        by: str | None = None,
+    ) -> Proposal:
+        preview = await self._preview(prepared, arguments, context)
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        entry = prepared.entry
+        draft = Proposal(
+            id=new_id(),
+            tool=prepared.qualified_id,
+            arguments=arguments,
+            preview=preview,
+            principal=context.principal,
+            effect=self._effect_of(prepared),
+            state="proposed",
+            created_at=now,
+            expires_at=now + timedelta(seconds=self._policy.proposal_ttl),
+            reason=self._masker.mask(decision.reason),
+            shadows=shadowed_by(self._executor.registry.stack(entry.id), entry),
+            pack=entry.source.pack,
+            version=entry.source.version,
+            origin=entry.source.origin,
+            definition=prepared.definition,
+            parent=replaces,
+        )
+        key = self._runner.key_of(prepared, context)
+        proposal = await self._proposals.add(
+            draft,
+            secret=self._masker.mask_data(arguments) != arguments,
+            replaces=replaces,
+            by=by,
+            entry_state=self._place_of(prepared),
+            session_id=session_id(context.session, self._masker),
+            idempotency_key=None if key is None else key.key,
+        )
+        if context.session:
+            self._keep_session(proposal.id, context.session)
+        return proposal
+
+    async def _preview(self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext) -> Any:
+        """Return what a dry run says, else the arguments: whoever approves must see something of what will run."""
+        shown, masked = await self._executor.preview(prepared, arguments, context), self._masker.mask_data(arguments)
+        if shown is None:
+            return masked
+        if not shown.success:
+            return {"arguments": masked, "dry_run_failed": shown.content}
+        if size := shown.meta.get("output_dropped"):
+            return {"arguments": masked, "note": f"the dry run said {size} characters, which is too much to keep"}
+        return shown.output if shown.output is not None or shown.content != as_text(None) else masked
+
+    def _keep_session(self, id: str, session: Mapping[str, Any]) -> None:
+        while len(self._sessions) >= 1_000:  # noqa: PLR2004 - sessions are the host's objects: a few may be kept
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[id] = session
+
+    # -- applying ----------------------------------------------------------------------------------------------
+
+    async def _apply(
+        self, stored: Stored, by: Principal | str | None, progress: Progress, *, again: bool = False
+    ) -> ToolResult:
+        """Check once more what may have changed since, and run exactly what was stored."""
+        proposal = stored.proposal
+        fault = self._fault_of_approver(proposal, by)
+        if fault is not None:
+            return self._invalid(fault, stored, by)
+        prepared = self._executor.find(proposal.tool)
+        if prepared is None:
+            return self._invalid(self._why_not_in_force(proposal, stored), stored, by)
+        if (fault := self._fault_of_tool(prepared, stored)) is not None:
+            return self._invalid(fault, stored, by)
+        try:
+            principal, session = await self._as_now(stored, by), self._session_of(stored)
+        except ProposalError as error:
+            return self._invalid(str(error), stored, by)
+        arguments = dict(proposal.arguments or {})
+        if self._store.is_durable:
+            await self._grants.refresh()
+        if fault := self._fault_of_call(prepared, arguments, principal, session):
+            return self._invalid(fault, stored, by)
+        call = ToolCall(prepared.tool.name, arguments, id=proposal.id, idempotency_key=stored.idempotency_key)
+        context = self._executor.context(prepared, call, principal, session, 0, self.door)
+        context._approval = Approval(proposal.id, frozenset(self._beneath(prepared)))  # noqa: SLF001 - given by us alone
+        return await self._run(stored, prepared, arguments, context, name_of(by), progress, again=again)
+
+    async def _run(
+        self,
+        stored: Stored,
+        prepared: Prepared,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        by: str | None,
+        progress: Progress,
+        *,
+        again: bool,
+    ) -> ToolResult:
+        claimed = False
+
+        async def begin() -> ToolResult | None:
+            nonlocal claimed
+            claimed = await self._proposals.claim(stored, by or stored.proposal.principal.key, again=again)
+            late = "the proposal was used already, or expired in this moment"
+            return None if claimed else self._invalid(late, stored, by)
+
+        async def end(result: ToolResult) -> None:
+            if claimed:
+                await self._proposals.finish(stored, result)
+
+        async def close(result: ToolResult) -> None:
+            if await begin() is None:
+                await end(result)
+
+        result = await self._runner.run(prepared, arguments, context, begin, end, progress)
+        if not claimed and result.meta.get("replayed"):
+            await to_the_end(close(result))  # another call with the same idempotency key had run it
+        if claimed:  # else it goes on waiting, in its session
+            self._sessions.pop(stored.proposal.id, None)
+        return attrs.evolve(result, meta={**result.meta, "proposal": stored.proposal.id})
+
+    async def _as_now(self, stored: Stored, by: Principal | str | None) -> Principal:
+        """Return who the call runs for: the proposer, with no more than it held then, holds now, and holds as *by*."""
+        return narrower(await self._present.of(stored.proposal.principal), by)
+
+    def _fault_of_approver(self, proposal: Proposal, by: Principal | str | None) -> str | None:
+        who = name_of(by)
+        if who is None or who == proposal.principal.key or self._policy.allow_other_approver:
+            return None
+        return (
+            f"the proposal is bound to {proposal.principal.key!r}, and {who!r} is somebody else; "
+            "this host does not allow other approvers"
+        )
+
+    def _fault_of_call(
+        self, prepared: Prepared, arguments: Mapping[str, Any], principal: Principal, session: Mapping[str, Any]
+    ) -> str | None:
+        missing = principal.missing(prepared.tool)
+        if missing:
+            rules = ", ".join(missing)
+            return f"{principal.key!r} does not hold the access any more that {prepared.qualified_id} requires: {rules}"
+        return self._denials.of_call(prepared, principal.key, session_id(session, self._masker), arguments)
+
+    def _fault_of_tool(self, prepared: Prepared, stored: Stored) -> str | None:
+        """Say how the tool differs from the one that was proposed: by its place, its definition, or what it wraps."""
+        proposal, place = stored.proposal, self._place_of(prepared)
+        if place.partition(" ")[0] != stored.entry_state.partition(" ")[0]:
+            return self._why_not_in_force(proposal, stored)
+        if prepared.definition != proposal.definition:
+            return f"the definition of {proposal.tool} changed since this was proposed"
+        return None if place == stored.entry_state else f"what {proposal.tool} wraps changed since this was proposed"
+
+    def _place_of(self, prepared: Prepared) -> str:
+        """Return a tool's state on its stack, with what it wraps: a proposal is bound to both."""
+        beneath = self._beneath(prepared)
+        return f"{prepared.entry.state} over {digest(beneath)}" if beneath else str(prepared.entry.state)
+
+    def _beneath(self, prepared: Prepared) -> list[tuple[str, str]]:
+        return [(one.qualified_id, one.definition) for one in self._executor.chain(prepared)]
+
+    def _effect_of(self, prepared: Prepared) -> str:
+        """Return the strongest effect of a tool and of what it wraps: that is what a person approves."""
+        tools = [prepared.tool, *(one.tool for one in self._executor.chain(prepared))]
+        return max((tool.effect for tool in tools), key=EFFECTS.index)
+
+    def _why_not_in_force(self, proposal: Proposal, stored: Stored) -> str:
+        name = proposal.tool.partition(":")[2]
+        active = self._executor.registry.get_active(name)
+        now = f"; {active.source.pack}:{name} is active now" if active is not None else ""
+        return (
+            f"the tool {proposal.tool}, which was {stored.entry_state.partition(' ')[0]} then, is not so any more{now}"
+        )
+
+    def _session_of(self, stored: Stored) -> Mapping[str, Any]:
+        kept = self._sessions.get(stored.proposal.id)
+        if kept is not None:
+            return kept
+        return {} if stored.session_id is None else {"id": stored.session_id}
+
+    # -- finding -----------------------------------------------------------------------------------------------
+
+    async def _found(self, token_or_id: object) -> Stored | None:
+        if not isinstance(token_or_id, str) or not is_text(token_or_id):
+            return None
+        found = await self._proposals.by_token(token_or_id) or await self._proposals.by_id(token_or_id)
+        if found is not None and found.proposal.state == "expired":
+            await self._proposals.expire()
+        return found
+
+    async def _known(self, id: str) -> Stored:
+        await self._look_back()
+        stored = await self._found(id)
+        if stored is None:
+            named = self._masker.mask(str(id))[:64]
+            raise ProposalError(f"there is no proposal {named!r}; `pending()` lists those that wait")
+        return stored
+
+    async def _waiting(self, id: str, by: Principal | str | None) -> Stored:
+        """Return a proposal that *by* may edit or reject."""
+        stored = await self._known(id)
+        fault = self._proposals.fault(stored) or self._fault_of_approver(stored.proposal, by)
+        if fault is not None:
+            raise ProposalError(fault)
+        return stored
+
+    def _invalid(self, reason: str, stored: Stored | None = None, by: Principal | str | None = None) -> ToolResult:
+        self._note_invalid(reason, None if stored is None else stored.proposal, by)
+        return self._executor.funnel.failure("ProposalInvalid", reason, {})
+
+    def _note_invalid(self, reason: str, proposal: Proposal | None, by: Principal | str | None) -> None:
+        facts = {} if proposal is None else {"proposal": proposal.id, "tool": proposal.tool}
+        self._runner.audit.note("decision", **facts, by=name_of(by), answer="refuse", step="proposal", reason=reason)
+
+    # -- after a crash -----------------------------------------------------------------------------------------
+
+    async def recover(self) -> list[Proposal]:
+        """Find what was cut off when a host ended: it is `unknown` from now on.
+
+        Where the tool is idempotent it is applied again, in the background; `result` waits for it.
+        """
+        cut_off = await self._cut_off()
+        may_run = [one for one in cut_off if one.is_genuine and one.attempts < _ATTEMPTS]
+        self._left = {one.proposal.id: one for one in may_run if one.proposal.id not in self._resumed}
+        self.go_on()
+        return [one.proposal for one in cut_off]
+
+    def go_on(self) -> None:
+        """Apply again, in the background, what was cut off and whose idempotent tool is there now."""
+        for id, stored in list(self._left.items()):
+            prepared = self._executor.find(stored.proposal.tool)
+            if prepared is not None:
+                del self._left[id]
+                if prepared.tool.idempotent:
+                    self._resume(stored)
+
+    def _resume(self, stored: Stored) -> None:
+        task = asyncio.ensure_future(self._apply(stored, stored.proposal.decided_by, Progress(), again=True))
+        self._resumed[stored.proposal.id] = task
+        task.add_done_callback(lambda _: self._resumed.pop(stored.proposal.id, None))
+
+    async def _look_back(self) -> None:
+        if not self._looked_back:
+            await self._cut_off()
+
+    async def _cut_off(self) -> list[Stored]:
+        self._looked_back = True
+        return await self._proposals.recover() if self._store.is_durable else []
+
+    async def settle(self) -> None:
+        """Write down how proposals ended that could not be written down then."""
+        await self._proposals.catch_up()
+
+    async def close(self) -> None:
+        """Stop what is being applied again in the background."""
+        self._left.clear()
+        tasks = list(self._resumed.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,214 @@
+"""Whatever a tool returned, into one result: JSON, bounded, masked, never empty."""
+
+import base64
+import enum
+import json
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from agentos.model.tool_call import ToolError, ToolResult
+from agentos.schema.build import show_duration
+from agentos.secrets.masking import Masker
+
+CONTENT_LIMIT = 60_000
+"""How many characters of content a model is given."""
+OUTPUT_LIMIT = 2_000_000
+"""How many characters of JSON are kept as output."""
+STATE_LIMIT = 2_000_000
+_DEPTH = 64
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+PLAIN = frozenset({str, int, bool, type(None)})
+"""Types whose values are JSON as they are."""
+
+
+class NotSerialisableError(ValueError):
+    """Output that is not JSON and can't be made JSON."""
+
+
+def to_json(value: Any, path: str = "$", depth: int = 0) -> Any:
+    """Return *value* as plain JSON values; raise NotSerialisableError with the place that can't be."""
+    kind = type(value)
+    if kind in PLAIN:
+        return value
+    if kind is float:
+        if not math.isfinite(value):
+            raise NotSerialisableError(f"{path} is {value}, which is not JSON")
+        return value
+    if depth > _DEPTH:
+        raise NotSerialisableError(f"{path} is nested deeper than {_DEPTH} levels")
+    if kind is dict or isinstance(value, Mapping):
+        return {_key(key, path): to_json(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
+    if kind is list or kind is tuple:
+        return [to_json(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+    return _converted(value, path, depth)
+
+
+def _key(key: Any, path: str) -> str:
+    if isinstance(key, enum.Enum):
+        key = key.value
+    if isinstance(key, str):
+        return str(key)
+    if isinstance(key, int | float | bool) or key is None:
+        return json.dumps(key)
+    raise NotSerialisableError(f"{path} has a key of type {type(key).__name__}")
+
+
+def _converted(value: Any, path: str, depth: int) -> Any:
+    """Return JSON for the types that have an obvious form; pydantic models by their own method."""
+    if isinstance(value, enum.Enum):
+        return to_json(value.value, path, depth + 1)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | float):
+        return to_json(float(value) if isinstance(value, float) else int(value), path, depth + 1)
+    if attrs.has(type(value)):
+        # As in the schema: what is not an argument of the class is not part of its JSON.
+        fields = {_alias(field): getattr(value, field.name) for field in attrs.fields(type(value)) if field.init}
+        return to_json(fields, path, depth + 1)
+    if hasattr(value, "__dataclass_fields__"):
+        members = [name for name, field in value.__dataclass_fields__.items() if field.init and hasattr(value, name)]
+        return to_json({name: getattr(value, name) for name in members}, path, depth + 1)
+    if callable(dump := getattr(value, "model_dump", None)):
+        return to_json(dump(mode="json"), path, depth + 1)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return show_duration(value) if value >= timedelta() else value.total_seconds()
+    if isinstance(value, UUID | PurePath | Decimal):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(bytes(value)).decode()
+    if hasattr(value, "_asdict"):
+        return to_json(value._asdict(), path, depth + 1)
+    if isinstance(value, AbstractSet):
+        items = [to_json(item, path, depth + 1) for item in value]
+        return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+    if isinstance(value, Sequence):
+        return [to_json(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+    raise NotSerialisableError(f"{path} is a {type(value).__name__}, which has no JSON form")
+
+
+def _alias(field: "attrs.Attribute[Any]") -> str:
+    return field.alias or field.name
+
+
+def as_text(output: Any) -> str:
+    """Return what a model reads of *output*; never empty."""
+    if type(output) is str:
+        return output if output.strip() else "(empty text)"
+    if type(output) is int:
+        return str(output)
+    if output is None:
+        return "(no output)"
+    return _encode(output)
+
+
+class Funnel:
+    """Makes the one result of a call, within limits and without secrets."""
+
+    def __init__(self, masker: Masker, *, content_limit: int = CONTENT_LIMIT, output_limit: int = OUTPUT_LIMIT) -> None:
+        self._masker = masker
+        self._content_limit = content_limit
+        self._output_limit = output_limit
+
+    def success(self, value: Any, meta: Mapping[str, Any]) -> ToolResult:
+        """Return the result of a tool that returned *value*: plain, or a ToolResult of its own."""
+        if type(value) is ToolResult:
+            return self._own(value, meta)
+        try:
+            output = to_json(value)
+        except (NotSerialisableError, RecursionError) as error:
+            return self.failure(
+                "ResultNotSerialisable",
+                f"the tool did run, but what it returned is not JSON: {error}",
+                meta,
+            )
+        content = as_text(output)
+        if self._masker.knows_any:
+            output = self._masker.mask_data(output)
+            content = self._masker.mask(content)
+        if len(content) > self._content_limit:
+            return self._clamped(ToolResult(success=True, output=output, content=content, meta=meta))
+        return ToolResult(True, output, content, None, None, False, meta)
+
+    def failure(
+        self,
+        type: str,
+        message: str,
+        meta: Mapping[str, Any],
+        details: Mapping[str, Any] | None = None,
+        state: Any = None,
+    ) -> ToolResult:
+        """Return a failure with a message that a model can act on."""
+        message = self._masker.mask(message)
+        safe = self._masker.mask_data(dict(details)) if details else {}
+        content = self._cut(f"{type}: {message}")
+        return ToolResult(success=False, content=content, error=ToolError(type, message, safe), meta=meta, state=state)
+
+    def _own(self, result: ToolResult, meta: Mapping[str, Any]) -> ToolResult:
+        """Bring a tool's own ToolResult into shape: JSON, masked, bounded, with content."""
+        try:
+            output = self._masker.mask_data(to_json(result.output))
+            state = self._masker.mask_data(to_json(result.state))
+        except (NotSerialisableError, RecursionError) as error:
+            message = f"the tool did run, but its result is not JSON: {error}"
+            return self.failure("ResultNotSerialisable", message, meta)
+        meta = {**meta, **self._masker.mask_data(_json_or_nothing(result.meta))} if result.meta else meta
+        failure = self._own_error(result)
+        content = result.content if isinstance(result.content, str) else str(result.content)
+        if not content.strip():
+            content = f"{failure.type}: {failure.message}" if failure else as_text(output)
+        if failure is not None and output is not None and not result.content:
+            content = f"{content}\n{as_text(output)}"
+        made = ToolResult(
+            success=failure is None,
+            output=output,
+            content=self._masker.mask(content),
+            state=state,
+            error=failure,
+            stop=bool(result.stop),
+            meta=meta,
+        )
+        return self._clamped(made)
+
+    def _own_error(self, result: ToolResult) -> ToolError | None:
+        error = result.error
+        if error is None:
+            return None if result.success else ToolError("ToolRaised", "the tool reported a failure without saying why")
+        details = self._masker.mask_data(_json_or_nothing(error.details))
+        return ToolError(str(error.type), self._masker.mask(str(error.message)), details)
+
+    def _clamped(self, result: ToolResult) -> ToolResult:
+        """Cut content to what a model is given; the whole stays in output, up to its own limit."""
+        output, meta, note = result.output, result.meta, ""
+        is_long = len(result.content) > self._content_limit
+        size = len(json.dumps(output, ensure_ascii=False)) if is_long or type(output) in (dict, list) else 0
+        if size > self._output_limit:
+            output, meta = None, {**meta, "output_dropped": size}
+            note = f"\n[The output of {size} characters was too large to keep.]"
+        if is_long:
+            meta = {**meta, "content_clamped": len(result.content)}
+        return attrs.evolve(result, content=self._cut(result.content, note), output=output, meta=meta)
+
+    def _cut(self, content: str, note: str = "") -> str:
+        if len(content) + len(note) <= self._content_limit:
+            return content + note
+        shown = f"{self._content_limit} of {len(content)} characters are shown"
+        note = f"\n[Cut: {shown}. Ask for less, or for the rest.]{note}"
+        return content[: max(0, self._content_limit - len(note))] + note
+
+
+def _json_or_nothing(value: Any) -> dict[str, Any]:
+    try:
+        made = to_json(value)
+    except (NotSerialisableError, RecursionError):
+        return {}
+    return made if isinstance(made, dict) else {}

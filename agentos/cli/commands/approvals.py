@@ -1,0 +1,324 @@
+"""`agentos approvals`: what waits for a person, and the person's answer."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, tell_result, working_host
+from agentos.cli.terminal.harmless_text import one_line
+
+if TYPE_CHECKING:
+    from agentos.access.proposals import Proposal, Stored
+    from agentos.cli.store_records import Records
+    from agentos.host import AgentOS
+
+_SHORT = 8
+"""How many characters of an id are shown to people: enough to name it."""
+_SHORTEST = 4
+_BRIEF = 60
+"""How many characters of a call's arguments stand in the list."""
+
+
+@click.group(
+    epilog=examples("agentos approvals list", "agentos approvals show 3f2a91c0", "agentos approvals approve 3f2a91c0"),
+)
+def approvals() -> None:
+    """Decide on calls that wait for a person.
+
+    An id may be cut short as long as it is clear which is meant. Who decides is --principal, else the host itself: a
+    proposal is decided on by whoever made it, unless the manifest says `allowOtherApprover`.
+    """
+
+
+# -- list, show --------------------------------------------------------------------------------------------------------
+
+
+@approvals.command("list", epilog=examples("agentos approvals list", "agentos approvals list --principal ann --json"))
+@pass_app
+def list_(app: App) -> int:
+    """List the calls that wait, oldest first; with --principal, those of one principal."""
+    return app.run(_list(app))
+
+
+async def _list(app: App) -> int:
+    from agentos.cli.store_records import records
+
+    out, whose = app.out, app.principal.key if app.given.get("principal") else None
+    async with records(app.config) as found:
+        waiting = [] if found is None else await found.proposals.pending(whose)
+    out.data({"proposals": [_data(one) for one in waiting]})
+    rows = [
+        (
+            (one.id[:_SHORT], "bold"),
+            one.tool,
+            (one.effect, EFFECTS.get(one.effect, "bold red")),
+            _arguments(one),
+            one.principal.key,
+            _left(one),
+            one.reason,
+        )
+        for one in waiting
+    ]
+    heads = ("id", "tool", "effect", "with", "for", "expires in", "why it asks")
+    out.table(heads, rows, empty="Nothing waits for approval.")
+    return 0
+
+
+def _arguments(proposal: "Proposal") -> str:
+    """Return the arguments in short: enough to tell calls of one tool apart. `show` has them whole."""
+    from agentos.cli.terminal.approval_dialog import NOT_KEPT, as_json
+
+    if proposal.arguments is None:
+        return NOT_KEPT
+    text = one_line(" ".join(f"{name}={as_json(value)}" for name, value in proposal.arguments.items()))
+    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…"
+
+
+def _left(proposal: "Proposal") -> str:
+    """Say for how long a proposal waits yet."""
+    seconds = max(0, int((proposal.expires_at - datetime.now(UTC)).total_seconds()))
+    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"  # noqa: PLR2004 - two minutes
+
+
+def _data(proposal: "Proposal") -> dict[str, Any]:
+    from agentos.cli.terminal.output import plain
+
+    names = ("id", "tool", "effect", "state", "reason", "pack", "version", "origin", "shadows", "parent", "note")
+    told = {name: plain(getattr(proposal, name)) for name in names}
+    return {
+        **told,
+        "arguments": proposal.arguments,
+        "preview": proposal.preview,
+        "principal": proposal.principal.key,
+        "createdAt": proposal.created_at,
+        "expiresAt": proposal.expires_at,
+        "decidedAt": proposal.decided_at,
+        "decidedBy": proposal.decided_by,
+    }
+
+
+@approvals.command(epilog=examples("agentos approvals show 3f2a91c0", "agentos approvals show 3f2a91c0 --json"))
+@click.argument("id")
+@pass_app
+def show(app: App, id: str) -> int:
+    """Show what exactly would run, or what became of it."""
+    return app.run(_show(app, id))
+
+
+async def _show(app: App, id: str) -> int:
+    from agentos.access.proposals import stored_result
+    from agentos.cli.host_session import data_of
+    from agentos.cli.store_records import records
+    from agentos.cli.terminal.approval_dialog import INDENT, describe
+
+    out = app.out
+    async with records(app.config) as found:
+        stored = await _known(found, id)
+    proposal, result = stored.proposal, stored_result(stored)
+    out.data({**_data(proposal), "result": None if result is None else data_of(result)})
+    if not out.is_json:
+        fits = len(proposal.id) + INDENT <= out.console.width  # a piece of it does, too, and can be copied
+        more = [("id", proposal.id if fits else proposal.id[:_SHORT]), ("state", _fate(proposal))]
+        more += [] if result is None else [("result", result.content)]
+        out.say(describe(proposal, out.console, *more))
+    return 0
+
+
+def _fate(proposal: "Proposal") -> str:
+    if proposal.state == "proposed":
+        return f"waits until {proposal.expires_at.isoformat(timespec='seconds')} ({_left(proposal)})"
+    by = f" by {proposal.decided_by}" if proposal.decided_by else ""
+    return f"{proposal.state}{by}{f': {proposal.note}' if proposal.note else ''}"
+
+
+async def _known(found: "Records | None", id: str) -> "Stored":
+    """Return the proposal that an id, or the beginning of one, means."""
+    whole = id if found is None else await _whole(found, id)
+    stored = None if found is None else await found.proposals.by_id(whole)
+    if stored is None:
+        raise Fail(f"there is no proposal {id[:64]!r}", hint="`agentos approvals list` shows those that wait")
+    return stored
+
+
+async def _whole(found: "Records", id: str) -> str:
+    """Return the id that is meant: one that waits, else any."""
+    if len(id) < _SHORTEST:
+        raise Fail(f"{id!r} is too short for an id: give at least {_SHORTEST} characters", code=2)
+    meant = [one.id for one in await found.proposals.pending(None) if one.id.startswith(id)]
+    meant = meant or await found.proposals_like(id)
+    if len(meant) > 1:
+        raise Fail(f"{id!r} may mean {' or '.join(meant)}", code=2)
+    return meant[0] if meant else id
+
+
+# -- approve, edit, reject ---------------------------------------------------------------------------------------------
+
+
+@approvals.command(
+    epilog=examples(
+        "agentos approvals approve 3f2a91c0",
+        "agentos approvals approve 3f2a91c0 --yes --json",
+        "agentos approvals approve 3f2a91c0 --approve-destructive",
+    ),
+)
+@click.argument("id")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask again; never for what may destroy something.")
+@click.option("--approve-destructive", is_flag=True, help="Do not ask again, even if it may destroy something.")
+@pass_app
+def approve(app: App, id: str, yes: bool, approve_destructive: bool) -> int:
+    """Run what was proposed, once, and tell its result. What will run is shown first."""
+    return app.run(_approve(app, id, is_sure=yes, is_very_sure=approve_destructive))
+
+
+async def _approve(app: App, id: str, *, is_sure: bool, is_very_sure: bool) -> int:
+    from agentos.cli.terminal.approval_dialog import Approver
+    from agentos.cli.terminal.call_progress import Progress
+
+    proposal = await _looked_up(app, id)
+    await _confirm(app, proposal, is_agreed=is_very_sure or (is_sure and proposal.effect != DESTRUCTIVE))
+    async with working_host(app, tells_held_back=False) as host:
+        progress = Progress(app.out)
+        host.extensions.on(progress)
+        await Approver(app.out, host, app.principal, yes=is_sure, clear=progress.clear).attach()
+        try:
+            result = await host.approvals.approve(proposal.id, by=app.principal)
+        except asyncio.CancelledError:
+            progress.clear()
+            app.out.note(f"proposal {proposal.id} was being applied when it was cancelled; it may have taken effect")
+            raise
+        finally:
+            progress.clear()
+        code = tell_result(app.out, result, proposal=proposal.id)
+    if result.error is not None and result.error.type == "ProposalInvalid" and (hint := _way(app, proposal)):
+        app.out.note(hint)
+    return code
+
+
+async def _looked_up(app: App, id: str) -> "Proposal":
+    from agentos.cli.store_records import records
+
+    async with records(app.config) as found:
+        return (await _known(found, id)).proposal
+
+
+async def _confirm(app: App, proposal: "Proposal", *, is_agreed: bool) -> None:
+    """Show what will run; go on if that was agreed to on the command line, or is now."""
+    from agentos.cli.terminal.approval_dialog import describe
+    from agentos.cli.terminal.line_input import can_ask, read_line
+
+    if is_agreed or proposal.state != "proposed":
+        return  # what can't run any more is told by whoever refuses it
+    is_destructive = proposal.effect == DESTRUCTIVE
+    if not can_ask(app.out):
+        flag = "--approve-destructive" if is_destructive else "--yes"
+        raise Fail(
+            f"proposal {proposal.id} was not approved: there is no terminal to ask at",
+            code=REFUSED,
+            hint=f"look at it with `agentos approvals show {proposal.id}`, then say {flag}",
+        )
+    app.out.note(describe(proposal, app.out.errors))
+    said = await read_line("Type approve to run it: " if is_destructive else "Run it? [y/N] ", afresh=True)
+    if (said or "").strip().lower() not in (("approve",) if is_destructive else ("y", "yes", "approve")):
+        raise Fail(f"not approved; proposal {proposal.id} waits on", code=REFUSED)
+
+
+def _way(app: App, proposal: "Proposal") -> str | None:
+    """Say how a proposal of somebody else is decided on."""
+    from agentos.model.principal import Principal
+
+    who = proposal.principal.key
+    if who == app.principal.key or app.config.manifest.settings.allow_other_approver:
+        return None
+    is_host = who == Principal.system().key
+    way = "leave out --principal" if is_host else f"decide in its name with --principal {proposal.principal.id}"
+    return f"{way}, or set `allowOtherApprover = true` in the manifest"
+
+
+@contextlib.contextmanager
+def _refusing(app: App, proposal: "Proposal") -> Iterator[None]:
+    """End the command with what keeps a proposal from being edited or rejected."""
+    from agentos.access.proposals import ProposalError
+
+    try:
+        yield
+    except ProposalError as error:
+        raise Fail(str(error), code=REFUSED, hint=_way(app, proposal)) from None
+
+
+@approvals.command(
+    epilog=examples(
+        "agentos approvals edit 3f2a91c0 to=bob@example.org", 'agentos approvals edit 3f2a91c0 --args \'{"to": "bob"}\''
+    ),
+)
+@click.argument("id")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--args", "text", metavar="JSON", help="All arguments anew, as a JSON object; - reads stdin, @FILE a file."
+)
+@pass_app
+def edit(app: App, id: str, arguments: Sequence[str], text: str | None) -> int:
+    """Replace a call that waits by one with other arguments. It gets an id of its own, and waits as well."""
+    return app.run(_edit(app, id, arguments, text))
+
+
+async def _edit(app: App, id: str, words: Sequence[str], text: str | None) -> int:
+    from agentos.cli.terminal.approval_dialog import describe
+
+    if not words and text is None:
+        raise Fail("nothing is to be changed", code=2, hint="give name=value, or --args with a JSON object")
+    old = await _looked_up(app, id)
+    async with working_host(app, tells_held_back=False) as host:
+        arguments = _edited(host, old, words, text)
+        _require_fit(host, old, arguments)
+        with _refusing(app, old):
+            new = await host.approvals.edit(old.id, arguments, by=app.principal)
+    app.out.data(_data(new))
+    if not app.out.is_json:
+        app.out.say(describe(new, app.out.console))
+    app.out.say(f"It waits as proposal {new.id}: `agentos approvals approve {new.id}` runs it")
+    return 0
+
+
+def _edited(host: "AgentOS", old: "Proposal", words: Sequence[str], text: str | None) -> dict[str, Any]:
+    """Return all the arguments: anew if they are given as JSON, else the old ones with some changed."""
+    from agentos.cli.call_arguments import read_arguments
+
+    tool = host.tools.get_tool(old.tool)
+    schema: Mapping[str, Any] = {} if tool is None else tool.input_schema
+    changed = read_arguments(schema, words, text)
+    return changed if text is not None else {**(old.arguments or {}), **changed}
+
+
+def _require_fit(host: "AgentOS", old: "Proposal", arguments: Mapping[str, Any]) -> None:
+    """End the command, as `tools call` does, if the tool can't take the arguments."""
+    from agentos.model.tool_call import ToolCall, ToolResult
+
+    executor = host.tools.executor
+    found = executor.find(old.tool)
+    checked = None if found is None else executor.arguments(found, ToolCall(old.tool, dict(arguments)))
+    if isinstance(checked, ToolResult):
+        raise Fail(checked.content, code=USAGE)
+
+
+@approvals.command(epilog=examples('agentos approvals reject 3f2a91c0 --reason "wrong address"'))
+@click.argument("id")
+@click.option("--reason", default="no reason given", help="Why, for the record and for whoever made the call.")
+@pass_app
+def reject(app: App, id: str, reason: str) -> int:
+    """Close a call that waits. It will not run."""
+    return app.run(_reject(app, id, reason))
+
+
+async def _reject(app: App, id: str, reason: str) -> int:
+    proposal = await _looked_up(app, id)
+    async with working_host(app, tells_held_back=False) as host:
+        with _refusing(app, proposal):
+            await host.approvals.reject(proposal.id, reason, by=app.principal)
+    app.out.data({"id": proposal.id, "state": "rejected", "reason": reason})
+    app.out.say(f"proposal {proposal.id} is rejected")
+    return 0

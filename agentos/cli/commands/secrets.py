@@ -1,0 +1,317 @@
+"""`agentos secrets`: which secrets are declared, where they come from and what they gate; never a value."""
+
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.inspection import deadline_option, look, warn_of_bad
+from agentos.cli.layered_config import kept_secrets, sources_of
+
+if TYPE_CHECKING:
+    from agentos.cli.layered_config import Config
+    from agentos.cli.probe.loading_apart import Report
+    from agentos.secrets.catalog import SecretDefinition
+    from agentos.secrets.sources import SecretSources
+
+_REFERENCE = re.compile(r"\$\{secret:([A-Za-z0-9_.-]+)\}")
+_PLACES = {"keyring": "the OS keyring", "file": "the encrypted file"}
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    from agentos.secrets.catalog import SecretCatalog
+
+    return [one.id for one in SecretCatalog.shipped() if one.id.startswith(incomplete)]
+
+
+@click.group(
+    epilog=examples("agentos secrets list", "agentos secrets set openai.apiKey", "agentos secrets check"),
+)
+def secrets() -> None:
+    """See which secrets packs declare, where they come from and what they gate, and set them.
+
+    A value is looked for in a pack's own options, the environment, the manifest's .env file, and then among those that
+    `agentos secrets set` keeps: in the OS keyring where one works, else in an encrypted file. No value is ever shown.
+    """
+
+
+# -- what is known of secrets ------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """What is known of one secret. `origin` is where its value comes from; None if it has none."""
+
+    id: str
+    origin: str | None
+    optional: bool
+    gates: tuple[str, ...]
+    kept: str | None
+    definition: "SecretDefinition | None"
+
+    @property
+    def is_missing(self) -> bool:
+        """Tell whether something waits for it."""
+        return self.origin is None and not self.optional and bool(self.gates)
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """Say in a word whether it is there."""
+        if self.origin is not None:
+            return "set", "green"
+        return ("missing", "bold yellow") if self.is_missing else ("not set", "bright_black")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what programs are told."""
+        known = self.definition
+        return {
+            "id": self.id,
+            "isSet": self.origin is not None,
+            "isMissing": self.is_missing,
+            "origin": self.origin,
+            "optional": self.optional,
+            "gates": self.gates,
+            "kept": self.kept,
+            "variables": () if known is None else known.variables,
+            "label": None if known is None else known.label,
+            "docsUrl": None if known is None else known.docs_url,
+        }
+
+
+def _rows(config: "Config", report: "Report", more: Iterable[str] = ()) -> list[Row]:
+    """Return a row for each secret that is declared, is kept, or is named in *more*."""
+    from agentos.secrets.catalog import SecretCatalog
+    from agentos.secrets.vaults import SecretVault
+
+    catalog, kept = SecretCatalog.shipped(), SecretVault().kept()
+    wanted = _declared(report)
+    sources = sources_of(config, kept_secrets())
+    return [
+        Row(
+            id=id,
+            origin=_origin(id, wanted.get(id, ()), kept, sources),
+            optional=id in wanted and all(one["optional"] for _, one in wanted[id]),
+            gates=tuple(dict.fromkeys(gate for gate, _ in wanted.get(id, ()))),
+            kept=kept.get(id),
+            definition=catalog.get(id),
+        )
+        for id in dict.fromkeys((*wanted, *kept, *more))
+    ]
+
+
+def _declared(report: "Report") -> dict[str, list[tuple[str, Mapping[str, Any]]]]:
+    """Return who asks for each secret, as `kind:id (pack)`, and what became of it there."""
+    found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    for stack in report.stacks:
+        for entry in stack.entries:
+            for secret in entry.secrets:
+                found.setdefault(secret["id"], []).append((f"{stack.kind}:{stack.id} ({entry.pack})", secret))
+    return found
+
+
+def _origin(
+    id: str, asked: Sequence[tuple[str, Mapping[str, Any]]], kept: Mapping[str, str], sources: "SecretSources"
+) -> str | None:
+    """Return where a value comes from: None as soon as one that asks has none."""
+    origins = [one["origin"] for _, one in asked]
+    if not asked:
+        found = sources.find(id, {})
+        origins = [None if found is None else found[1]]
+    if None in origins:
+        return None
+    return str(_PLACES.get(kept.get(id, ""), origins[0]) if origins[0] == "the host" else origins[0])
+
+
+def _tell(app: App, rows: Sequence[Row], empty: str) -> None:
+    shown = [((row.id, "bold"), row.state, row.origin or _way(row), ", ".join(row.gates), _docs(row)) for row in rows]
+    app.out.table(("secret", "state", "from", "needed by", "where to get one"), shown, empty=empty)
+
+
+def _way(row: Row) -> str:
+    return "" if row.definition is None else f"({' or '.join(row.definition.variables)})"
+
+
+def _docs(row: Row) -> str:
+    return "" if row.definition is None else row.definition.docs_url or ""
+
+
+def _warn_of_kept(app: App) -> None:
+    """Say what is wrong with the secrets that are kept: without that, they seem never to have been set."""
+    from agentos.cli.secret_faults import faults_of_kept
+
+    for message, cure in faults_of_kept():
+        app.out.warn(f"{message}; {cure}")
+
+
+def _probed(app: App, deadline: float) -> "Report":
+    report = look(app, deadline)
+    warn_of_bad(app, report)
+    return report
+
+
+# -- list, check -------------------------------------------------------------------------------------------------------
+
+
+@secrets.command("list", epilog=examples("agentos secrets list", "agentos secrets list --all --json"))
+@click.option("--all", "everything", is_flag=True, help="Also those that agentos knows and nothing here asks for.")
+@deadline_option
+@pass_app
+def list_(app: App, everything: bool, deadline: float) -> int:
+    """List the secrets that packs declare or that are kept: from where they come and what they gate."""
+    from agentos.secrets.catalog import SecretCatalog
+
+    more = [one.id for one in SecretCatalog.shipped()] if everything else []
+    rows = _rows(app.config, _probed(app, deadline), more)
+    app.out.data({"secrets": [row.to_json() for row in rows]})
+    _tell(app, rows, "No loaded pack declares a secret, and none is kept.")
+    _warn_of_kept(app)
+    return 0
+
+
+@secrets.command(epilog=examples("agentos secrets check", "agentos secrets check openai.apiKey serper.apiKey"))
+@click.argument("ids", nargs=-1, shell_complete=_complete)
+@deadline_option
+@pass_app
+def check(app: App, ids: Sequence[str], deadline: float) -> int:
+    """Exit 1 if a secret is missing that something waits for, or one of IDS has no value."""
+    rows = _rows(app.config, _probed(app, deadline), ids)
+    wrong = [row for row in rows if (row.id in ids and row.origin is None) or (not ids and row.is_missing)]
+    app.out.data({"ok": not wrong, "missing": [{**row.to_json(), "isMissing": True} for row in wrong]})
+    _warn_of_kept(app)
+    if not wrong:
+        app.out.say("Every secret that is asked for is there." if not ids else f"Set: {', '.join(ids)}")
+        return 0
+    _tell(app, wrong, "")
+    if not app.out.is_json:
+        app.out.fail(f"missing: {', '.join(row.id for row in wrong)}", f"agentos secrets set {wrong[0].id}")
+    return 1
+
+
+# -- set, unset --------------------------------------------------------------------------------------------------------
+
+
+@secrets.command(
+    "set",
+    epilog=examples(
+        "agentos secrets set openai.apiKey", "pass show openai | agentos secrets set openai.apiKey --stdin"
+    ),
+)
+@click.argument("id", shell_complete=_complete)
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read the value from stdin instead of asking for it.")
+@click.option("--force", is_flag=True, help="Keep it even if nothing here declares such a secret.")
+@deadline_option
+@pass_app
+def set_(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> int:
+    """Keep a secret: typed unseen, stored in the OS keyring where one works, else in an encrypted file.
+
+    It is kept for this user, whatever the manifest. A variable of the environment or a line in .env counts before it.
+    ID is one that agentos knows or a pack of the manifest declares; the name of its variable means it, too.
+    """
+    from agentos.secrets.vaults import SecretVault
+
+    id = _known_id(app, id, deadline, force=force)
+    value = _value(app, id, from_stdin=from_stdin)
+    vault = SecretVault()
+    where = vault.set(id, value)
+    place = _PLACES[where] + (f" at {vault.path}" if where == "file" else "")
+    nearer = _counts_before(app, id)
+    app.out.data({"id": id, "kept": where, "countsBefore": nearer})
+    app.out.say(f"{id} is kept in {place}")
+    if nearer is not None:
+        app.out.warn(f"{nearer} has a value too, and that one counts")
+    return 0
+
+
+def _known_id(app: App, id: str, deadline: float, *, force: bool) -> str:
+    """Return the id that is meant. Refuse what can't be one, and what nothing asks for: nobody would read its value."""
+    from agentos.model.field_checks import did_you_mean, fault_of_name
+    from agentos.secrets.catalog import SecretCatalog
+    from agentos.secrets.vaults import SecretVault
+
+    if fault := fault_of_name(id):
+        raise Fail(f"{id!r} is no id of a secret: {fault}", code=2)
+    catalog = SecretCatalog.shipped()
+    if meant := next((one.id for one in catalog if id in one.variables), None):
+        app.out.note(f"{id} is the variable of {meant}")
+        return meant
+    if force or catalog.get(id) is not None or id in SecretVault().kept():
+        return id
+    declared = _declared_here(app, deadline)
+    if id not in declared:
+        hint = did_you_mean(id, [*declared, *(one.id for one in catalog)])
+        way = "`agentos secrets list --all` shows what is known; --force keeps it all the same"
+        raise Fail(f"nothing declares a secret called {id!r}{hint}", code=2, hint=way)
+    return id
+
+
+def _declared_here(app: App, deadline: float) -> list[str]:
+    """Return the secrets that the manifest's packs and servers ask for; none without a manifest that can be used."""
+    with contextlib.suppress(Fail):
+        servers = _REFERENCE.findall(json.dumps(dict(app.config.manifest.mcp_servers), default=dict))
+        return [*servers, *_declared(_probed(app, deadline))]
+    return []
+
+
+def _value(app: App, id: str, *, from_stdin: bool) -> str:
+    from agentos.secrets.sources import is_real
+    from agentos.secrets.vaults import VALUE_LIMIT
+
+    if from_stdin:
+        value = _piped(id, VALUE_LIMIT)
+    elif app.out.can_ask:
+        value = app.out.ask(f"Value of {id} (not shown)", hidden=True).strip()
+    else:
+        raise Fail("there is no terminal to type a value at", code=2, hint="pipe the value in, with --stdin")
+    if not is_real(value):
+        raise Fail(f"that is no value for {id}: it is blank, or what a template leaves in its place", code=2)
+    return value
+
+
+def _piped(id: str, limit: int) -> str:
+    """Return what is on stdin, as it is but for the end of its line; one character too many is enough to refuse it."""
+    try:
+        return sys.stdin.buffer.read(4 * limit + 2).decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise Fail(f"that is no value for {id}: it is no text in UTF-8", code=2) from None
+
+
+def _counts_before(app: App, id: str) -> str | None:
+    """Return where a value is found that counts before the one that is kept."""
+    config = None
+    with contextlib.suppress(Fail):  # a secret is kept whatever the manifest, and whether there is one
+        config = app.config
+    entries = () if config is None else config.entries
+    own = {name: value for entry in entries for name, value in entry.options.get("secrets", {}).items()}
+    sources = sources_of(config)
+    found = sources.find(id, {}) or sources.find(id, own)
+    return None if found is None else found[1]
+
+
+def _complete_kept(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    from agentos.secrets.vaults import SecretVault
+
+    return [id for id in SecretVault().kept() if id.startswith(incomplete)]
+
+
+@secrets.command(epilog=examples("agentos secrets unset openai.apiKey"))
+@click.argument("id", shell_complete=_complete_kept)
+@pass_app
+def unset(app: App, id: str) -> int:
+    """Forget a secret that is kept. What the environment or .env say stays."""
+    from agentos.secrets.vaults import SecretVault
+
+    vault = SecretVault()
+    kept = vault.kept()  # looked at first: to change what is kept, its folder is made
+    if id not in kept or not vault.unset(id):
+        from agentos.model.field_checks import did_you_mean
+
+        raise Fail(f"no secret called {id!r} is kept{did_you_mean(id, kept)}")
+    app.out.data({"id": id, "kept": None})
+    app.out.say(f"{id} is not kept any more")
+    return 0

@@ -1,0 +1,432 @@
+"""`agentos serve`: the tools for MCP clients, over stdin and stdout or over HTTP, and the tokens that let those in."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.host_session import UNUSABLE, USAGE
+from agentos.cli.terminal.harmless_text import counted
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from agentos.host import AgentOS
+    from agentos.mcp.auth import TokenFile, Verifier
+    from agentos.model.principal import Principal
+
+_file = click.Path(dir_okay=False)
+_NEVER = "never"
+
+
+@attrs.frozen(kw_only=True)
+class Door:
+    """Where clients come in over HTTP, and who."""
+
+    bind: str
+    port: int
+    path: str
+    url: str | None
+    token_file: str | None
+    jwks_url: str | None
+    issuer: str | None
+    audience: str | None
+    require_scope: tuple[str, ...]
+    allow_origin: tuple[str, ...]
+    tls_cert: str | None
+    tls_key: str | None
+
+    @property
+    def asks_for_tokens(self) -> bool:
+        """Tell whether clients need a token."""
+        return self.token_file is not None or self.jwks_url is not None
+
+
+class _Above(click.IntRange):
+    """A number of tools, or `never`."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == _NEVER else super().convert(value, param, ctx)
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=examples(
+        "agentos serve",
+        "agentos serve --principal ann",
+        "agentos serve --no-approvals-tools",
+        "agentos serve --http --port 8000",
+        "agentos serve --http --token-file tokens.json --bind 0.0.0.0 --url https://tools.example.com/mcp",
+        "agentos serve --http --url https://tools.example.com/mcp --issuer https://login.example.com"
+        " --jwks-url https://login.example.com/keys.json",
+        "agentos serve tokens issue --token-file tokens.json --principal ann --days 30",
+    ),
+)
+@click.option("--stdio", is_flag=True, help="Serve one client over stdin and stdout, which started this; the default.")
+@click.option("--http", is_flag=True, help="Serve many clients over streamable HTTP.")
+@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one.")
+@click.option("--path", default="/mcp", show_default=True, help="The path of the endpoint.")
+@click.option("--url", metavar="URL", help="The address by which clients know the server, if others can reach it.")
+@click.option("--token-file", type=_file, metavar="FILE", help="Let in who has a token of this file, and nobody else.")
+@click.option("--jwks-url", metavar="URL", help="Let in who has a JSON Web Token signed by a key published there.")
+@click.option("--issuer", metavar="URL", help="Who issues those tokens: what their iss must be.")
+@click.option("--audience", metavar="URL", help="What must be among their aud; --url unless said.")
+@click.option("--require-scope", multiple=True, metavar="SCOPE", help="A scope that every token must have.")
+@click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="A web page's origin that may call; else none.")
+@click.option("--tls-cert", type=_file, metavar="FILE", help="The certificate for https.")
+@click.option("--tls-key", type=_file, metavar="FILE", help="The key of the certificate.")
+@click.option(
+    "--search-above",
+    type=_Above(min=0),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="With more tools than this, clients search for them and load what they need; `never` lists all.",
+)
+@click.option(
+    "--no-approvals-tools",
+    is_flag=True,
+    help="Offer no proposals_* tools: calls that wait are decided at the host, or where a client asks its user.",
+)
+@click.pass_context
+def serve(
+    context: click.Context, /, stdio: bool, http: bool, no_approvals_tools: bool, search_above: Any, **door: Any
+) -> int | None:
+    """Serve the tools to MCP clients.
+
+    Over stdin and stdout everything is done for --principal, else for the host itself. Over HTTP, a token says for
+    whom: one of the manifest's principals, with what it holds now. Without --token-file or --jwks-url only this machine
+    is let in, for --principal. What you change meanwhile counts: overrides, secrets, principals, and which packs are
+    enabled. Ends with SIGTERM, Ctrl-C, or when the client closes stdin.
+    """
+    if context.invoked_subcommand is not None:
+        return None
+    app = context.find_object(App) or App()
+    if stdio and http:
+        raise Fail("--stdio and --http: serve one of them", code=USAGE)
+    shown = {
+        "approvals_tools": not no_approvals_tools,
+        "search_above": None if search_above == _NEVER else search_above,
+    }
+    if not http:
+        _refuse_options_of_http(context)
+        return _over_stdio(app, shown)
+    return app.run(_over_http(app, Door(**door), shown))
+
+
+def _refuse_options_of_http(context: click.Context) -> None:
+    from click.core import ParameterSource
+
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_given and name in {field.name for field in attrs.fields(Door)}:
+            raise Fail(f"{parameter.opts[0]} is for --http", code=USAGE)
+
+
+def _load(module: str) -> Any:
+    """Import a part of agentos.mcp; say what is missing if its library is not there."""
+    from importlib import import_module
+
+    from agentos.interop._sdk_imports import needed
+
+    try:
+        needed("mcp", "mcp")
+        return import_module(f"agentos.mcp.{module}")
+    except ImportError as error:
+        raise Fail(str(error), code=UNUSABLE) from None
+
+
+# -- stdio -------------------------------------------------------------------------------------------------------------
+
+
+def _over_stdio(app: App, shown: Mapping[str, Any]) -> int:
+    app.out  # noqa: B018 - made while descriptor 1 is still what sys.stdout was made for
+    with _put_aside() as (stdin, stdout):
+        return app.run(_serve_stdio(app, stdin, stdout, shown))
+
+
+@contextlib.contextmanager
+def _put_aside() -> Iterator[tuple[int, int]]:
+    """Keep stdin and stdout for the protocol alone: what packs print and read while they load goes elsewhere."""
+    sys.stdout.flush()
+    stdin, stdout = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        os.dup2(nothing, 0)
+        os.dup2(2, 1)
+        yield stdin, stdout
+    finally:
+        sys.stdout.flush()
+        os.dup2(stdin, 0)
+        os.dup2(stdout, 1)
+        for descriptor in (nothing, stdin, stdout):
+            os.close(descriptor)
+
+
+async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, Any]) -> int:
+    import signal
+
+    server_module, stdio = _load("server.server"), _load("server.stdio")
+    async with _followed(app) as (host, principals):
+        server = server_module.MCPServer(host, principal=_caller(app, principals), **shown)
+        app.out.note(f"serving {_count(app, host)} over stdin and stdout{_for_people(stdin)}")
+        try:
+            ended_by = await stdio.run(server.server, stdin, stdout)
+        finally:
+            await server.close()
+    if ended_by == signal.SIGINT:
+        raise KeyboardInterrupt
+    return 0
+
+
+def _followed(app: App) -> "AbstractAsyncContextManager[tuple[AgentOS, dict[str, Principal]]]":
+    from agentos.cli.live_changes import followed
+
+    return followed(app)
+
+
+def _caller(app: App, principals: Mapping[str, "Principal"]) -> "Principal | Callable[[Any], Principal | None]":
+    """Return for whom everything is done: the host itself, or a principal as the manifest has it at the time."""
+    id = app.principal.id
+    return (lambda _: principals.get(id)) if app.given.get("principal") else app.principal
+
+
+def _for_people(stdin: int) -> str:
+    return ": this is for an MCP client to start; Ctrl-C ends it" if os.isatty(stdin) else ""
+
+
+def _count(app: App, host: "AgentOS") -> str:
+    return counted(len(host.tools.list_available_tools(app.principal)), "tool")
+
+
+# -- HTTP --------------------------------------------------------------------------------------------------------------
+
+
+async def _over_http(app: App, door: Door, shown: Mapping[str, Any]) -> int:
+    http = _load("http.serving")
+    _check_door(door)
+    if door.asks_for_tokens and app.given.get("principal"):
+        raise Fail("--principal: where tokens are asked for, the token says for whom a request is made", code=USAGE)
+    if door.token_file is not None:
+        _tokens(door.token_file)
+        _existing(door.token_file)
+    async with _followed(app) as (host, principals):
+        serving = http.serve_http(
+            host,
+            bind=door.bind,
+            port=door.port,
+            path=door.path,
+            verifier=_verifier(door, principals),
+            resource_url=door.url,
+            tls_cert=door.tls_cert,
+            tls_key=door.tls_key,
+            required_scopes=door.require_scope,
+            allowed_origins=door.allow_origin,
+            ready=lambda address: _tell_ready(app, host, address, has_tokens=door.asks_for_tokens),
+            **({} if door.asks_for_tokens else {"principal": _caller(app, principals)}),
+            **shown,
+        )
+        try:
+            await _until_sigterm(serving)
+        except ValueError as error:  # an address, a path or a certificate that can't be used
+            raise Fail(str(error).removeprefix("serve_http: "), code=USAGE) from None
+    return 0
+
+
+def _verifier(door: Door, principals: Mapping[str, "Principal"]) -> "Verifier | None":
+    """Return who tells whom a token stands for: always one of the manifest's principals, as it is at the time."""
+    if door.token_file is not None:
+        return _tokens(door.token_file, principals)
+    if door.jwks_url is None:
+        return None
+    try:
+        made: Verifier = _load("auth").JWTVerifier(
+            issuer=door.issuer,
+            audience=door.audience or door.url,
+            jwks_url=door.jwks_url,
+            principals=lambda claims: principals.get(claims["sub"]),
+        )
+    except ValueError as error:
+        raise Fail(str(error).removeprefix("JWTVerifier: "), code=USAGE) from None
+    return made
+
+
+def _check_door(door: Door) -> None:
+    """Refuse a door that is not safe, in the words of the command line."""
+    from agentos.mcp.auth import is_loopback
+
+    if (door.tls_cert is None) != (door.tls_key is None):
+        raise Fail("--tls-cert and --tls-key go together; give both or none", code=USAGE)
+    _check_tokens(door)
+    if is_loopback(door.bind):
+        return
+    if not door.asks_for_tokens:
+        way = "give --token-file or --jwks-url, so that they need a token, or bind 127.0.0.1"
+        raise Fail(f"{door.bind} can be reached by others; {way}", code=USAGE)
+    if door.url is None:
+        raise Fail(f"with --bind {door.bind} give --url, the address by which clients know the server", code=USAGE)
+
+
+def _check_tokens(door: Door) -> None:
+    if door.token_file is not None and door.jwks_url is not None:
+        raise Fail("--token-file and --jwks-url: give one of them", code=USAGE)
+    if door.jwks_url is None and (door.issuer or door.audience):
+        raise Fail("--issuer and --audience go with --jwks-url", code=USAGE)
+    if door.jwks_url is not None and not (door.issuer and (door.audience or door.url)):
+        raise Fail("with --jwks-url give --issuer, and --audience or --url: what tokens must say", code=USAGE)
+    if door.require_scope and not door.asks_for_tokens:
+        raise Fail("--require-scope: give --token-file or --jwks-url, so that there are tokens", code=USAGE)
+
+
+def _tell_ready(app: App, host: "AgentOS", address: str, *, has_tokens: bool) -> None:
+    if has_tokens:
+        app.out.note(f"serving at {address} to whoever has a token")
+        return
+    app.out.note(f"serving {_count(app, host)} at {address} to everybody on this machine, as {app.principal.id}")
+
+
+async def _until_sigterm(serving: Any) -> None:
+    """Serve until SIGTERM, which is how a service is ended: that is no failure."""
+    import asyncio
+    import signal
+
+    task = asyncio.ensure_future(serving)
+    told: list[int] = []
+
+    def end() -> None:
+        told.append(signal.SIGTERM)
+        task.cancel()
+
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on every platform, nor every thread
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not told:
+            raise
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+def _tokens(path: str, principals: "Mapping[str, Principal] | None" = None) -> "TokenFile":
+    auth = _load("auth")
+    try:
+        found: TokenFile = auth.TokenFile(path, principals=principals)
+    except ValueError as error:
+        raise Fail(str(error), code=USAGE) from None
+    return found
+
+
+_token_file = click.option("--token-file", type=_file, metavar="FILE", required=True, help="The file of tokens, .json.")
+
+
+@serve.group(
+    epilog=examples(
+        "agentos serve tokens issue --token-file tokens.json --principal ann",
+        "agentos serve tokens list --token-file tokens.json",
+        "agentos serve tokens revoke 3f2a91c0d4e5 --token-file tokens.json",
+    ),
+)
+def tokens() -> None:
+    """Issue, list and revoke the tokens that let clients in over HTTP. The file holds hashes only."""
+
+
+@tokens.command(
+    epilog=examples(
+        "agentos serve tokens issue --token-file tokens.json --principal ann",
+        "agentos serve tokens issue --token-file tokens.json --principal ann --scope mail:read --days 7",
+    ),
+)
+@_token_file
+@click.option("--scope", "scopes", multiple=True, metavar="RULE", help="Narrow it to these rules; else all it holds.")
+@click.option("--audience", metavar="URL", help="The address of the only server that takes it.")
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0, min_open=True),
+    default=90,
+    show_default=True,
+    metavar="DAYS",
+    help="For how many days it lasts.",
+)
+@click.option("--forever", is_flag=True, help="It does not expire.")
+@pass_app
+def issue(app: App, token_file: str, scopes: Sequence[str], audience: str | None, days: float, forever: bool) -> int:
+    """Make a token for --principal. It is shown now and never again."""
+    if not app.given.get("principal"):
+        raise Fail(
+            "say whom the token stands for", code=USAGE, hint="--principal names one of the manifest's principals"
+        )
+    try:
+        ttl = None if forever else timedelta(days=days)
+        token = _tokens(token_file).issue(app.principal, scopes or None, audience, ttl)
+    except (ValueError, OverflowError) as error:
+        raise Fail(str(error), code=USAGE) from None
+    entry = next(one for one in _tokens(token_file).entries() if f"_{one.id}_" in token)
+    app.out.data({"token": token, **_data(entry)})
+    app.out.say(token)
+    app.out.note(f"token {entry.id} for {entry.principal}, {_until(entry)}; it is shown now and never again")
+    return 0
+
+
+def _data(entry: Any) -> dict[str, Any]:
+    return {key: value for key, value in entry.to_json().items() if key != "hash"}
+
+
+def _until(entry: Any) -> str:
+    if entry.expires is None:
+        return "does not expire"
+    word = "expired" if entry.expires <= datetime.now(UTC) else "expires"
+    return f"{word} {entry.expires.isoformat(timespec='seconds')}"
+
+
+@tokens.command("list", epilog=examples("agentos serve tokens list --token-file tokens.json --json"))
+@_token_file
+@pass_app
+def list_(app: App, token_file: str) -> int:
+    """List the tokens: for whom, narrowed to what, and until when; never the token itself."""
+    found = _tokens(_existing(token_file)).entries()
+    app.out.data({"tokens": [_data(entry) for entry in found]})
+    rows = [
+        (
+            (entry.id, "bold"),
+            entry.principal,
+            ", ".join(sorted(entry.access)),
+            "" if entry.scopes is None else ", ".join(sorted(entry.scopes)) or "nothing",
+            entry.audience,
+            _until(entry),
+        )
+        for entry in found
+    ]
+    app.out.table(("id", "for", "holds", "narrowed to", "audience", "until"), rows, empty="There are no tokens.")
+    return 0
+
+
+@tokens.command(epilog=examples("agentos serve tokens revoke 3f2a91c0d4e5 --token-file tokens.json"))
+@click.argument("id")
+@_token_file
+@pass_app
+def revoke(app: App, id: str, token_file: str) -> int:
+    """Take the token of that ID out of the file; servers that run refuse it at once."""
+    if not _tokens(_existing(token_file)).revoke(id):
+        raise Fail(f"there is no token {id[:64]!r} in {token_file}", hint="`agentos serve tokens list` shows their ids")
+    app.out.data({"id": id, "state": "revoked"})
+    app.out.say(f"token {id} is revoked")
+    return 0
+
+
+def _existing(path: str) -> str:
+    if not Path(path).is_file():
+        raise Fail(f"there is no file of tokens at {path}", hint="`agentos serve tokens issue` makes one")
+    return path

@@ -1,0 +1,1 @@
+"""Edits of a person's manifest that leave everything else as it was written."""

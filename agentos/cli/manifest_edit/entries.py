@@ -1,0 +1,108 @@
+"""The entries of a manifest as they are written, found by the names that people use. Nothing is imported for it."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from agentos.cli.app import Fail, app_of
+from agentos.cli.manifest_edit.edits import Keys
+from agentos.errors import AgentOSError
+from agentos.model.field_checks import did_you_mean
+from agentos.model.parsing import read_file
+
+if TYPE_CHECKING:
+    from agentos.loading.entry_points import Announced
+
+
+@attrs.frozen
+class Written:
+    """An entry in the file: its key, where it stands, and what it says."""
+
+    key: str
+    at: Keys
+    said: Mapping[str, Any] = attrs.field(repr=False)
+
+    @property
+    def is_server(self) -> bool:
+        """Tell an MCP server from a pack."""
+        return self.at[0] == "mcpServers"
+
+    @property
+    def is_enabled(self) -> bool:
+        """Tell whether the file lets it load."""
+        return self.said.get("enabled", self.said.get("disabled") is not True) is not False
+
+    @property
+    def source(self) -> str:
+        """Say where it comes from, as written."""
+        if self.is_server:
+            place = self.said.get("command") or str(self.said.get("url", "")).partition("?")[0]
+            return f"server {place}"
+        kind = next((kind for kind in ("module", "package") if kind in self.said), "factory")
+        return f"{kind} {self.said.get(kind, '')}"
+
+    def names(self) -> set[str]:
+        """Return what people may call it, besides its key."""
+        names = {str(self.said[kind]) for kind in ("module", "package") if kind in self.said}
+        names |= {str(self.at[-1])} if self.is_server else set()
+        short = {_stem(name).removeprefix("agentos_pack_") for name in names}
+        return names | {_stem(name) for name in names} | short | {name.replace("_", "-") for name in short}
+
+
+def _stem(name: str) -> str:
+    path = PurePosixPath(name.replace("\\", "/"))
+    return path.stem if path.suffix == ".py" or "/" in name else name.rpartition(".")[2]
+
+
+def written_in(path: Path) -> list[Written]:
+    """Return every entry of the manifest at *path* that has a name, whatever else is wrong with the file."""
+    data = read_file(path)
+    return list(_written(data)) if isinstance(data, dict) else []
+
+
+def _written(data: Mapping[str, Any]) -> Iterator[Written]:
+    packs, servers = data.get("packs"), data.get("mcpServers")
+    for index, said in enumerate(packs if isinstance(packs, list) else ()):
+        if isinstance(said, dict):
+            key = said.get("identifier") or said.get("package") or said.get("module") or f"packs[{index}]"
+            yield Written(str(key), ("packs", index), said)
+    for name, said in (servers if isinstance(servers, dict) else {}).items():
+        if isinstance(said, dict):
+            yield Written(f"mcp/{name}", ("mcpServers", name), said)
+
+
+def find_written(path: Path, name: str) -> list[Written]:
+    """Return the entries that *name* means: by key, else by another name; fail with the nearest ones if none is."""
+    entries = written_in(path)
+    found = [one for one in entries if one.key == name] or [one for one in entries if name in one.names()]
+    if not found:
+        known = [one.key for one in entries]
+        hint = did_you_mean(name, {*known, *(short for one in entries for short in one.names())})
+        raise Fail(
+            f"no pack {name!r} in {path.name}{hint}",
+            hint=f"there are {', '.join(known)}" if known else "it has no packs",
+        )
+    if len({one.key for one in found}) > 1:
+        raise Fail(f"{name!r} may mean {' or '.join(one.key for one in found)}", code=2, hint="use one of these")
+    return found
+
+
+def announced() -> "list[Announced]":
+    """Return the packs that installed distributions announce, sorted by name; none of them is imported."""
+    from agentos.loading.entry_points import Announcements
+
+    installed = Announcements()
+    return [one for name in installed.names() for one in installed.find(name)]
+
+
+def complete_pack(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Complete the key of a pack in the manifest."""
+    try:
+        path = app_of(context).find_manifest()
+        keys = [] if path is None else [one.key for one in written_in(path)]
+    except (click.ClickException, AgentOSError, OSError):
+        return []
+    return [key for key in keys if key.startswith(incomplete)]

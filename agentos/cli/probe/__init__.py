@@ -1,0 +1,1 @@
+"""Loading packs in a process of their own."""

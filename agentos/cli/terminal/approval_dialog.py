@@ -1,0 +1,216 @@
+"""Approval at the terminal: what exactly will run is shown, and a person says approve, edit, reject or later."""
+
+import asyncio
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from agentos.access.proposals import Proposal
+from agentos.calls.approvals import Answer
+from agentos.cli.app import Fail
+from agentos.cli.call_arguments import read_arguments
+from agentos.cli.host_session import DESTRUCTIVE, EFFECTS
+from agentos.cli.terminal.harmless_text import clean
+from agentos.cli.terminal.line_input import can_ask, read_line
+from agentos.cli.terminal.output import Out, plain
+from agentos.model.descriptor import Descriptor
+from agentos.model.tool_call import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from agentos.host import AgentOS
+    from agentos.model.principal import Principal
+
+_LONGEST = 4_000
+"""How many characters of one argument or preview are shown; more is counted."""
+NOT_KEPT = "(they held a secret and were not kept)"
+INDENT = 11
+_NARROWEST = 20
+
+
+class Approver:
+    """Answers proposals for the person at the terminal, or for flags that the person typed.
+
+    yes: approve what is not destructive. destructive: the fully-qualified id of the one tool whose destructive calls
+    are approved as well. Without a flag that fits and without a terminal, nobody answers and the proposal waits.
+    """
+
+    def __init__(
+        self,
+        out: Out,
+        host: "AgentOS",
+        by: "Principal",
+        *,
+        yes: bool = False,
+        destructive: str | None = None,
+        clear: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._out = out
+        self._host = host
+        self._by = by
+        self._yes = yes
+        self._destructive = destructive
+        self._clear = clear
+        self._turn = asyncio.Lock()
+        self.waiting: list[Proposal] = []
+        """What nobody answered."""
+
+    async def attach(self) -> None:
+        """Have the host ask here about every call that needs a person."""
+        registry = self._host.extensions.registry("hitl-handler")
+        await registry.register(Descriptor("hitl-handler", "agentos-terminal", self.on_proposal))
+
+    async def on_proposal(self, proposal: Proposal) -> Answer | None:
+        """Answer a proposal; None leaves it waiting."""
+        if self._is_approved_by_flag(proposal):
+            return Answer.approve(self._by)
+        answer = None
+        if can_ask(self._out):
+            async with self._turn:  # calls run side by side, and a person answers one question at a time
+                self._clear()
+                answer = await self._ask(proposal)
+        if answer is None:
+            self.waiting.append(proposal)
+        return answer
+
+    def _is_approved_by_flag(self, proposal: Proposal) -> bool:
+        if proposal.effect == DESTRUCTIVE:
+            return proposal.tool == self._destructive
+        return self._yes or proposal.tool == self._destructive
+
+    async def _ask(self, proposal: Proposal) -> Answer | None:
+        edited: Mapping[str, Any] | None = None
+        self._out.note(self._described(proposal))
+        while True:
+            said = await read_line(_question(proposal), afresh=True)
+            match _meaning(said, is_destructive=proposal.effect == DESTRUCTIVE):
+                case "approve":
+                    return Answer.approve(self._by) if edited is None else Answer.edit(edited, self._by)
+                case "edit":
+                    edited = await self._edited(proposal, edited) or edited
+                case "reject":
+                    reason = await read_line("Why? (for the record, and for whoever made the call) ")
+                    return Answer.reject(reason or "no reason given", self._by)
+                case "later":
+                    return None
+                case unclear:
+                    self._out.note(unclear)
+
+    async def _edited(self, proposal: Proposal, before: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Ask for other arguments, check them, and show what would run then; None if they can't be used."""
+        current = dict((before if before is not None else proposal.arguments) or {})
+        line = await read_line("New values (name=value ..., or a JSON object for all of them): ")
+        if not line or not line.strip():
+            return None
+        try:
+            arguments = edited_arguments(self._host, proposal, current, line)
+        except Fail as fail:
+            self._out.note(fail.message)
+            return None
+        self._out.note(await self._shown(proposal, arguments))
+        return arguments
+
+    async def _shown(self, proposal: Proposal, arguments: Mapping[str, Any]) -> "Text":
+        preview: Any = arguments
+        tool = self._host.tools.get_tool(proposal.tool)
+        if tool is not None and tool.dry_run is not None:
+            shown = await self._host.tools.preview(ToolCall(proposal.tool, arguments), proposal.principal)
+            preview = shown.output if shown.success else shown.content
+        return self._described(attrs.evolve(proposal, arguments=arguments, preview=preview))
+
+    def _described(self, proposal: Proposal) -> "Text":
+        """Say what will run; known secrets in it are masked."""
+        mask = self._host.extensions.masker.mask_data
+        hidden = {"arguments": mask(proposal.arguments), "preview": mask(proposal.preview)}
+        return describe(attrs.evolve(proposal, **hidden), self._out.errors)
+
+
+def edited_arguments(host: "AgentOS", proposal: Proposal, current: Mapping[str, Any], line: str) -> dict[str, Any]:
+    """Return the arguments that a typed line makes of the *current* ones, checked by the tool's schema."""
+    prepared = host.tools.executor.find(proposal.tool)
+    if prepared is None:
+        raise Fail(f"{proposal.tool} is not in force any more")
+    if line.lstrip().startswith("{"):
+        arguments = read_arguments(prepared.tool.input_schema, (), line)
+    else:
+        arguments = {**current, **read_arguments(prepared.tool.input_schema, _words(line))}
+    checked = host.tools.executor.arguments(prepared, ToolCall(prepared.tool.name, arguments))
+    if isinstance(checked, ToolResult):
+        raise Fail(checked.content, code=2)
+    return checked
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise Fail(f"the line can't be read: {error}", code=2) from None
+
+
+def _question(proposal: Proposal) -> str:
+    if proposal.effect == DESTRUCTIVE:
+        return "It may destroy something. Type approve to run it, or [e]dit, [r]eject, [l]ater: "
+    return "[a]pprove, [e]dit, [r]eject or [l]ater? "
+
+
+def _meaning(said: str | None, *, is_destructive: bool) -> str:
+    """Return what an answer means: a decision, or what to say to whoever gave an unclear one."""
+    word = "" if said is None else said.strip().lower()
+    if word in ("", "l", "later"):
+        return "later"
+    if word in ("e", "edit"):
+        return "edit"
+    if word in ("r", "reject", "n", "no"):
+        return "reject"
+    if word == "approve" or (not is_destructive and word in ("a", "y", "yes")):
+        return "approve"
+    return "Write the whole word approve, or e, r or l." if is_destructive else "Write a, e, r or l."
+
+
+# -- what exactly will run ---------------------------------------------------------------------------------------------
+
+
+def describe(proposal: Proposal, console: "Console", *more: tuple[str, str]) -> "Text":
+    """Say what exactly will run: which tool from where, with which arguments, for whom and why it asks; then *more*."""
+    from rich.text import Text
+
+    who = f"{proposal.tool} {proposal.version}" if proposal.version else proposal.tool
+    text = Text.assemble((clean(who), "bold"), "  ", (clean(proposal.effect), EFFECTS.get(proposal.effect, "bold red")))
+    for name, value in (*_facts(proposal), *more):
+        text.append(f"\n  {name:<8} ", "bright_black")
+        lines = Text(clean(value)).wrap(console, max(_NARROWEST, console.width - INDENT))
+        text.append(f"\n{' ' * INDENT}".join(line.plain for line in lines))
+    return text
+
+
+def _facts(proposal: Proposal) -> list[tuple[str, str]]:
+    arguments = [f"{name} = {as_json(value)}" for name, value in (proposal.arguments or {}).items()]
+    if proposal.arguments is None:
+        arguments = [NOT_KEPT]
+    facts = [
+        ("why", proposal.reason),
+        ("for", f"{proposal.principal.id} ({proposal.principal.kind})"),
+        ("from", proposal.origin),
+        ("shadows", ", ".join(proposal.shadows)),
+        ("with", "\n".join(arguments) or "no arguments"),
+    ]
+    if proposal.preview != proposal.arguments:
+        shown = proposal.preview
+        facts.append(("preview", _cut(shown) if isinstance(shown, str) else as_json(shown)))
+    return [(name, value) for name, value in facts if value]
+
+
+def as_json(value: Any) -> str:
+    """Return a value as it is shown to people, cut where it is very long."""
+    return _cut(json.dumps(plain(value), ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"

@@ -1,0 +1,75 @@
+"""Which packs are loaded: by key, by name and by factory, so that no look-up walks through all of them."""
+
+from collections.abc import Iterator
+
+from agentos.errors import PackLoadError, UnknownPackError
+from agentos.extensions.builder import LoadedPack
+from agentos.model.manifest import PackEntry
+
+
+class Books:
+    """The loaded packs, in the order of their loading."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, LoadedPack] = {}
+        self._by_name: dict[str, LoadedPack] = {}
+        self._by_factory: dict[int, list[LoadedPack]] = {}
+
+    def __iter__(self) -> Iterator[LoadedPack]:
+        return iter(list(self._by_key.values()))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._by_key
+
+    def get(self, key: str) -> LoadedPack | None:
+        """Return the pack of that key."""
+        return self._by_key.get(key)
+
+    def named(self, name: str) -> LoadedPack | None:
+        """Return the pack of that name."""
+        return self._by_name.get(name)
+
+    def find(self, key: str) -> LoadedPack:
+        """Return the pack of that key, or of that name."""
+        found = self._by_key.get(key) or self._by_name.get(key)
+        if found is None:
+            raise UnknownPackError(key, list(self._by_key))
+        return found
+
+    def has(self, entry: PackEntry) -> bool:
+        """Tell whether what *entry* names is loaded: by its key, or by an equal entry if its key is not known yet."""
+        if entry.key is not None:
+            return entry.key in self._by_key
+        return any(loaded.entry == entry for loaded in self._by_factory.get(id(entry.factory), ()))
+
+    def enter(self, loaded: LoadedPack, old: LoadedPack | None = None) -> None:
+        """Write a pack in, in the place of *old* if given."""
+        self._by_key[loaded.key] = loaded
+        if old is not None:
+            self.strike(old)
+        self._by_name[loaded.pack.name] = loaded
+        if loaded.entry is not None and loaded.entry.factory is not None:
+            self._by_factory.setdefault(id(loaded.entry.factory), []).append(loaded)
+
+    def strike(self, loaded: LoadedPack) -> None:
+        """Take a pack out."""
+        if self._by_key.get(loaded.key) is loaded:
+            del self._by_key[loaded.key]
+        if self._by_name.get(loaded.pack.name) is loaded:
+            del self._by_name[loaded.pack.name]
+        if loaded.entry is not None:
+            alike = self._by_factory.get(id(loaded.entry.factory), [])
+            if loaded in alike:
+                alike.remove(loaded)
+            if not alike:
+                self._by_factory.pop(id(loaded.entry.factory), None)
+
+    def taken(self, key: str, name: str, origin: str) -> PackLoadError:
+        """Return the error of a pack whose name, or key, another one has."""
+        other = self._by_name.get(name) or self._by_key[name]
+        return PackLoadError(
+            key,
+            f"the name {name!r} is taken: one pack of that name comes from {origin}, "
+            f"the loaded one from {other.source.origin} (key {other.key!r}); unload that one first",
+            origin=origin,
+        )

@@ -1,0 +1,1 @@
+"""MCP servers, taken in as packs."""

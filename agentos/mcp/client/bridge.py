@@ -1,0 +1,291 @@
+"""A server as a pack: `mcp/<name>`, with one tool for each of the server's.
+
+The pack has one descriptor, of kind `mcp-server`, whose payload is the `Bridge`. While it is in force the server is
+connected; it is gated while a secret is missing that the server needs. The tools are registered by the running pack,
+as the server lists them; they are gated, with the reason, while the server is not connected.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import functools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import MCPError
+
+from agentos.access.pins import FOREIGN
+from agentos.base.foreign import to_the_end
+from agentos.errors import AgentOSError
+from agentos.extensions.manager import Arrival, put_off, put_off_end
+from agentos.mcp.client.call_results import result_of
+from agentos.mcp.client.connection import Connection, Limits, Listing, LostError
+from agentos.mcp.client.progress_pace import Progress
+from agentos.mcp.client.server_spec import Server
+from agentos.mcp.client.server_text import Words
+from agentos.mcp.client.tool_checks import BadToolError, Skipped, Vetting
+from agentos.model.descriptor import Descriptor
+from agentos.model.pack import ExtensionPack
+from agentos.model.pack_context import PackContext
+from agentos.model.tool_call import ToolResult
+from agentos.tools.tool import Tool
+from agentos.tools.tool_context import ToolContext
+
+KIND = "mcp-server"
+_AT_ONCE = 100
+_TOLD = 5
+_MESSAGE = 2_000
+
+
+class NotConnectedError(AgentOSError):
+    """A server that the manifest requires can't be reached."""
+
+
+def make_pack(server: Server, limits: Limits | None = None) -> ExtensionPack:
+    """Return the pack that *server* becomes. It is connected when the pack is loaded."""
+    bridge = Bridge(server, limits or Limits())
+    return ExtensionPack(
+        server.owner,
+        descriptors=[
+            Descriptor(
+                KIND,
+                server.name,
+                bridge,
+                required_secrets=server.secrets,
+                on_activate=bridge.activate,
+                on_deactivate=bridge.deactivate,
+            )
+        ],
+        description=f"The tools of the MCP server {server.name!r}.",
+    )
+
+
+class Bridge:
+    """Keeps the tools of one server on the stacks in step with the server.
+
+    `skipped` lists the tools that were left out, with the reason of each.
+    """
+
+    def __init__(self, server: Server, limits: Limits) -> None:
+        self.server = server
+        self.skipped: tuple[Skipped, ...] = ()
+        self._limits = limits
+        self._connection: Connection | None = None
+        self._follower: asyncio.Task[None] | None = None
+        self._tools: Any = None
+        self._logger: Any = None
+        self._words = Words()
+        self._vetting = Vetting(server, limits, self._words, lambda name: functools.partial(self._run, name))
+        self._descriptors: dict[str, Descriptor[Any]] = {}
+        self._applied: Listing | None = None
+        self._shut = asyncio.Event()
+        """The tools were asked, and are out of force."""
+        self._epoch = -1
+        """The epoch of the connection that the gates were last asked in."""
+
+    # -- what is known -----------------------------------------------------------------------------------------
+
+    def why_not(self, *, is_whole: bool = True) -> str | None:
+        """Say why the server's tools can't be called now, in its own last words too if *is_whole*; None if they can."""
+        if self._connection is None:
+            return f"{self.server.owner} is not connected: it is not in force"
+        return self._connection.why_not(is_whole=is_whole)
+
+    def _gate(self) -> str | None:
+        """Say what keeps a tool out of force, as a model may read it, and note that this was asked."""
+        reason = self.why_not(is_whole=False)
+        (self._shut.clear if reason is None else self._shut.set)()
+        return reason
+
+    @property
+    def status(self) -> str:
+        """Say in words how the server is."""
+        return self.why_not() or f"{self.server.owner} is connected (protocol {self.protocol})"
+
+    @property
+    def protocol(self) -> str | None:
+        """Return the version of the protocol that is spoken; None while not connected."""
+        return None if self._connection is None else self._connection.protocol
+
+    def __repr__(self) -> str:
+        return f"<Bridge {self.status}; {len(self._descriptors)} tools, {len(self.skipped)} skipped>"
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    async def activate(self, context: PackContext) -> None:
+        """Connect, and register what the server offers. One that can't be reached is tried again and again.
+
+        While a manifest is loaded, its servers are waited for together.
+        """
+        self._tools, self._logger, self._epoch = context.tools, context.logger, -1
+        connection = self._connection = Connection(
+            self.server, secret=context.secret, words=self._words, logger=context.logger, limits=self._limits
+        )
+        connection.start()
+        arrival = Arrival(
+            f"on_activate of {KIND}:{self.server.name} (pack {self.server.owner})",
+            functools.partial(connection.wait, self.server.start_timeout, for_success=self.server.required),
+            functools.partial(self._settle, connection),
+        )
+        try:
+            if not put_off(arrival):
+                await arrival.wait()
+                await arrival.settle()
+        except BaseException:
+            await to_the_end(self._close(connection))
+            raise
+
+    async def _settle(self, connection: Connection) -> None:
+        """Register what a server offers that was waited for, and follow it from now on."""
+        if connection is not self._connection:  # out of force by now
+            return
+        is_open = connection.is_open
+        if not is_open and self.server.required:
+            raise NotConnectedError(self.why_not())
+        await self._apply(connection)
+        if not is_open:
+            self._logger.warning("%s is loaded, but degraded: %s", self.server.owner, self.why_not())
+        # In a context of its own: what it does later is no part of the change that is under way here.
+        self._follower = asyncio.create_task(
+            self._follow(connection), name=f"{self.server.owner} tools", context=contextvars.Context()
+        )
+
+    async def deactivate(self) -> None:
+        """Disconnect. The tools stay on their stacks, gated, until the pack goes or the server is back in force."""
+        if self._connection is not None:
+            closing = asyncio.ensure_future(self._close(self._connection))
+            wait = functools.partial(asyncio.wait, [closing])
+            if not put_off_end(wait):
+                await to_the_end(wait())
+        with contextlib.suppress(AgentOSError):  # at the end of the host nothing is decided any more
+            await self._tools.refresh()
+
+    async def _close(self, connection: Connection) -> None:
+        follower, self._follower = self._follower, None
+        if follower is not None:
+            follower.cancel()
+        await connection.close()  # ends the calls that the follower may be waiting for
+        if follower is not None:
+            await asyncio.wait([follower])
+        self._connection = None
+
+    # -- in step with the server -------------------------------------------------------------------------------
+
+    async def _follow(self, connection: Connection) -> None:
+        while True:
+            await connection.changed.wait()
+            try:
+                await self._apply(connection)
+            except AgentOSError as error:  # the host may be closing; if not, the next change tries again
+                self._logger.warning("the tools of %s are not in step: %s", self.server.owner, error)
+
+    async def _apply(self, connection: Connection) -> None:
+        """Bring the stacks in step with what the server said last, and with whether it is there."""
+        connection.changed.clear()
+        listing, epoch = connection.listing, connection.epoch
+        had_any = bool(self._descriptors)
+        if listing is not None and listing is not self._applied:
+            wanted = await self._wanted(listing)
+            await self._tools.sync(wanted.values())
+            self._descriptors, self._applied = wanted, listing
+        if had_any and epoch != self._epoch:
+            await self._tools.refresh()
+        self._epoch = epoch
+
+    async def _wanted(self, listing: Listing) -> dict[str, Descriptor[Any]]:
+        """Return a descriptor for every tool that can be taken; those that did not change are the same objects."""
+        skipped = [] if listing.cut is None else [Skipped("...", listing.cut)]
+        if fault := self._vetting.instruct(listing.instructions):
+            skipped.append(Skipped("(instructions)", fault))
+        wanted: dict[str, Descriptor[Any]] = {}
+        for number, raw in enumerate(listing.tools):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # others may run meanwhile
+            try:
+                tool = self._taken(raw, wanted)
+            except BadToolError as error:
+                skipped.append(Skipped(self._shown_name(raw), str(error)))
+            else:
+                wanted[tool.name] = self._descriptor(tool)
+        self._vetting.forget_but(set(wanted))
+        self._tell_of_skipped(skipped)
+        return wanted
+
+    def _taken(self, raw: Any, others: Mapping[str, Any]) -> Tool:
+        name = self._vetting.name_of(raw)
+        if name in others:
+            raise BadToolError("the server has two tools of this name")
+        if not self.server.takes(name):
+            raise BadToolError(_NOT_NAMED)
+        return self._vetting.tool(raw)
+
+    def _shown_name(self, raw: Any) -> str:
+        name = raw.get("name") if isinstance(raw, dict) else None
+        return self._words.clip(name, 100) if isinstance(name, str) and name else "(no name)"
+
+    def _descriptor(self, tool: Tool) -> Descriptor[Any]:
+        standing = self._descriptors.get(tool.name)
+        if standing is not None and standing.payload is tool:
+            return standing
+        return Descriptor(
+            "tool",
+            tool.name,
+            tool,
+            priority=self.server.rank,
+            required_secrets=self.server.secrets,
+            metadata={"mcp_server": self.server.name, FOREIGN: not self.server.trust},
+            gate=self._gate,
+        )
+
+    def _tell_of_skipped(self, skipped: list[Skipped]) -> None:
+        cut = tuple(skipped[: self._limits.skipped])
+        told = [one for one in cut if one.reason != _NOT_NAMED]
+        if told and cut != self.skipped:
+            more = f", and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+            shown = ", ".join(str(one) for one in told[:_TOLD])
+            self._logger.warning("%s: left out: %s%s", self.server.owner, shown, more)
+        self.skipped = cut
+
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    async def _run(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Run one call of the server's tool; however it ends, it ends in one result."""
+        connection = self._connection
+        if connection is None:
+            return ToolResult.fail("WorkerDied", str(self.why_not()))
+        progress = Progress(context.report_progress, self._words.clip)
+        try:
+            answer = await connection.call(tool, arguments, progress)
+            await progress.finish()
+        except LostError as error:
+            await self._out_of_force(connection)
+            return ToolResult.fail("WorkerDied", str(error))
+        except MCPError as error:
+            message = f"{self.server.owner} answers with an error: {self._words.clip(error.message, _MESSAGE)}"
+            return ToolResult.fail("ToolRaised", message, {"code": error.code})
+        except Exception as error:  # noqa: BLE001 - whatever an answer breaks in the SDK: it is the server's fault
+            said = self._words.clip(_in_brief(error))
+            message = f"{self.server.owner} gave an answer that can't be used: {type(error).__name__}: {said}"
+            return ToolResult.fail("ToolRaised", message)
+        finally:
+            progress.stop()
+        return result_of(answer, self._words, media_limit=self._limits.media)
+
+    async def _out_of_force(self, connection: Connection) -> None:
+        """Wait until the tools of a server that went away are gated: whoever hears of it finds them so."""
+        if connection is self._connection and not connection.is_closing:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._limits.grace):
+                    await self._shut.wait()
+
+
+_NOT_NAMED = "it is not named in `tools`"
+
+
+_URL = re.compile(r"\S*https?://\S*")
+
+
+def _in_brief(error: Exception) -> str:
+    """Say in one line what is wrong with an answer, without the addresses that libraries like to add."""
+    return _URL.sub("", next(iter(str(error).strip().splitlines()), "")).strip()

@@ -1,0 +1,162 @@
+"""A connection to one MCP server, kept up for as long as it is wanted.
+
+One long-lived task connects, and connects again when the connection breaks; each connection is a `Session`. Calls are
+made from the tasks of their callers: each ends when its answer comes, when its caller gives up, or when the session it
+was made in is lost.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_types import CallToolResult
+
+from agentos.mcp.client.backoff import Backoff
+from agentos.mcp.client.disconnection import Why
+from agentos.mcp.client.limits import Limits
+from agentos.mcp.client.progress_pace import Progress
+from agentos.mcp.client.server_spec import Read, Server
+from agentos.mcp.client.server_text import Words
+from agentos.mcp.client.session import Listing, LostError, Session
+from agentos.model.pack_context import PackLogger
+
+__all__ = ["Connection", "Limits", "Listing", "LostError"]
+
+
+class Connection:
+    """Keeps one server connected and hands calls to it.
+
+    `listing` is the last list of tools, kept while the connection is down. `changed` is set whenever it, or what
+    `why_not` says, is another one than before.
+    """
+
+    def __init__(self, server: Server, *, secret: Read, words: Words, logger: PackLogger, limits: Limits) -> None:
+        self.server = server
+        self.listing: Listing | None = None
+        self.changed = asyncio.Event()
+        self.epoch = 0
+        """Goes up when the connection comes or goes."""
+        self._secret = secret
+        self._words = words
+        self._logger = logger
+        self._limits = limits
+        self._session: Session | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._reason = Why.plain("it was not reached yet")
+        self._retry_at: float | None = None
+        self._backoff = Backoff(limits)
+        self._began = 0.0
+        self._attempted = asyncio.Event()
+        self._reached = asyncio.Event()
+        self._closing = asyncio.Event()
+
+    # -- what is known -----------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether calls can be made."""
+        return self._session is not None and self._session.is_open
+
+    @property
+    def is_closing(self) -> bool:
+        """Tell whether it is being closed for good."""
+        return self._closing.is_set()
+
+    @property
+    def protocol(self) -> str | None:
+        """Return the version of the protocol that is spoken; None while not connected."""
+        return self._session.protocol if self._session is not None else None
+
+    def why_not(self, *, is_whole: bool = True) -> str | None:
+        """Say why no call can be made now; None if one can. What a model may read is not whole."""
+        if self.is_open:
+            return None
+        why = self._reason.whole if is_whole else self._reason.brief
+        retry = "" if self._retry_at is None else f"; retry in {max(0.0, self._retry_at - time.monotonic()):.1f} s"
+        return f"{self.server.owner} is not connected: {why}{retry}"
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], progress: Progress) -> CallToolResult:
+        """Call a tool of the server; LostError if the connection is not there, or does not last until the answer."""
+        session = self._session
+        if session is None or not session.is_open:
+            raise LostError(self.why_not(is_whole=False))
+        return await session.call(tool, arguments, progress)
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to connect."""
+        # In a context of its own: what the task does later is no part of the change that is under way here.
+        self._task = asyncio.create_task(self._run(), name=self.server.owner, context=contextvars.Context())
+
+    async def wait(self, seconds: float, *, for_success: bool) -> bool:
+        """Wait until the server is connected, or until the first attempt has ended; tell whether it is connected."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await (self._reached if for_success else self._attempted).wait()
+        return self.is_open
+
+    async def close(self) -> None:
+        """End the connection: calls under way end, a process ends, and nothing is left."""
+        was_open = self.is_open
+        self._closing.set()
+        self._reason, self._retry_at = Why.plain("it was closed"), None
+        if self._session is not None:
+            self._session.end("it was closed")
+        if self._task is None:
+            return
+        if was_open:
+            await asyncio.wait([self._task], timeout=2 * self._limits.grace + 0.5)
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while not self._closing.is_set():
+            self._began = time.monotonic()
+            session = self._session = self._new_session()
+            self._note_lost(session, await session.run())
+            await self._wait()
+
+    def _new_session(self) -> Session:
+        return Session(
+            self.server,
+            secret=self._secret,
+            words=self._words,
+            logger=self._logger,
+            limits=self._limits,
+            publish=self._publish,
+            lost=self._note_lost,
+        )
+
+    def _publish(self, session: Session, listing: Listing) -> None:
+        if session is self._session and not self._closing.is_set():
+            self.epoch += self._retry_at is not None or self.listing is None
+            self._retry_at = None
+            self.listing = listing
+            self._attempted.set()
+            self._reached.set()
+            self.changed.set()
+
+    def _note_lost(self, session: Session, reason: Why) -> None:
+        """Tell why no call can be made from now on; what is left of the session may still be taken down."""
+        if session is not self._session:  # told already
+            return
+        if session.has_answered or time.monotonic() - self._began > self._limits.steady:
+            self._backoff.reset()
+        self._session = None
+        self.epoch += 1
+        if not self._closing.is_set():
+            self._reason, self._retry_at = reason, time.monotonic() + self._backoff.next()
+            self._logger.warning("%s", self.why_not())
+        self._attempted.set()
+        self.changed.set()
+
+    async def _wait(self) -> None:
+        """Wait for the next attempt, or for the end."""
+        if self._retry_at is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, self._retry_at - time.monotonic())):
+                    await self._closing.wait()

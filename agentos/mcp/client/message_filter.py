@@ -1,0 +1,231 @@
+"""What a client takes from a server and what it does not, whatever the transport.
+
+A list of tools reaches the SDK as shells: a name and an input schema that can't fail, with what the server really said
+inside. One bad tool would otherwise cost the whole list, and outputs would be checked twice, once by the SDK and once
+by the pipeline of calls.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Any, Self
+
+import anyio
+from mcp import MCPError
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CONNECTION_CLOSED,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
+
+from agentos.mcp.client.limits import Limits
+from agentos.mcp.client.progress_pace import Progress
+
+RAW = "agentos/raw"
+"""Where a shell keeps what the server said of a tool."""
+
+_STALE = "notifications/tools/list_changed"
+_CANCELLED = "notifications/cancelled"
+_PROGRESS = "notifications/progress"
+_HEARD = frozenset({"notifications/subscriptions/acknowledged", _CANCELLED, _STALE})
+_UNREAD = "Failed to parse "
+"""How the SDK begins what it says of an answer that can't be read; further down it quotes it, with parts left out."""
+_AT_ONCE = 500
+"""After how many messages others may run: what has arrived can be read without waiting."""
+
+
+class Sieve:
+    """A transport around another one, which lets through what a client has use for."""
+
+    def __init__(
+        self,
+        transport: AbstractAsyncContextManager[Any],
+        limits: Limits,
+        *,
+        on_stale: Callable[[], bool],
+    ) -> None:
+        self._transport = transport
+        self._limits = limits
+        self._on_stale = on_stale
+        self._listings: set[Any] = set()
+        self._asked: set[Any] = set()
+        self._progress: dict[Any, Progress] = {}
+        self._tokens = itertools.count(1)
+
+    async def __aenter__(self) -> "tuple[_Read, _Write]":
+        read, write = await self._transport.__aenter__()
+        return _Read(self, read), _Write(self, write)
+
+    async def __aexit__(self, *failure: object) -> bool | None:
+        transport: Any = self._transport
+        ended: bool | None = await transport.__aexit__(*failure)
+        return ended
+
+    @contextmanager
+    def following(self, progress: Progress) -> Iterator[int]:
+        """Give a token, and hand what the server says under it to *progress*.
+
+        The SDK would start two tasks for each report, however many come.
+        """
+        token = next(self._tokens)
+        self._progress[token] = progress
+        try:
+            yield token
+        finally:
+            del self._progress[token]
+
+    # -- what is said ------------------------------------------------------------------------------------------
+
+    def note_sent(self, message: JSONRPCMessage) -> None:
+        """Remember which answers will be lists of tools, and which requests of the server are answered."""
+        if isinstance(message, JSONRPCRequest):
+            if message.method == "tools/list":
+                self._listings.add(message.id)
+        elif isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._asked.discard(message.id)
+
+    def awaits_list(self, id: Any) -> bool:
+        """Tell whether the answer with that id will be a list of tools."""
+        return id in self._listings
+
+    # -- what is heard -----------------------------------------------------------------------------------------
+
+    def lets_through(self, message: JSONRPCMessage) -> bool:
+        """Tell whether the SDK shall see a message; the list of tools in it is put into shells."""
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and not _is_ours(message.id):
+            return False
+        if isinstance(message, JSONRPCResponse):
+            if message.id in self._listings:
+                self._listings.discard(message.id)
+                message.result = self._in_shells(message.result)
+            return True
+        if isinstance(message, JSONRPCRequest):
+            return self._may_ask(message)
+        if isinstance(message, JSONRPCNotification):
+            return self._hears(message)
+        self._listings.discard(message.id)
+        if message.error.code == CONNECTION_CLOSED:
+            message.error.data = _Said(message.error.data)
+        if message.error.message.startswith(_UNREAD):
+            message.error.message = message.error.message.partition("\n")[0]
+        return True
+
+    def _may_ask(self, message: JSONRPCRequest) -> bool:
+        """Take no more requests than can be answered: a server that does not read must not fill our memory."""
+        if message.id in self._asked or len(self._asked) >= self._limits.requests:
+            return False
+        self._asked.add(message.id)
+        return True
+
+    def _hears(self, message: JSONRPCNotification) -> bool:
+        if message.method == _STALE:
+            return self._on_stale()
+        if message.method == _PROGRESS:
+            return self._note_progress(message.params or {})
+        if message.method == _CANCELLED:
+            id = (message.params or {}).get("requestId")
+            self._asked.discard(id if isinstance(id, str | int) else None)
+        return message.method in _HEARD
+
+    def _note_progress(self, params: dict[str, Any]) -> bool:
+        token = params.get("progressToken")
+        progress = self._progress.get(token) if type(token) is int else None
+        if progress is not None:
+            progress.note(params)
+        return False
+
+    def _in_shells(self, result: dict[str, Any]) -> dict[str, Any]:
+        tools = result.get("tools")
+        if not isinstance(tools, list):
+            return result
+        return {**result, "tools": [_shell(tool) for tool in tools[: self._limits.tools + 1]]}
+
+
+class _Said:
+    """The data of an error that answers one request with the code by which the SDK says that the connection is closed.
+
+    A server can use that code, and the SDK itself does where the stream of one answer breaks off.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+
+def is_closed(error: BaseException) -> bool:
+    """Tell whether *error* says that the connection is closed: an answer with the same code does not."""
+    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and not isinstance(error.data, _Said)
+
+
+def _is_ours(id: Any) -> bool:
+    """Tell whether a request of ours can have had that id. The SDK would take the text of a number for the number."""
+    return not isinstance(id, str) or coerce_request_id(id) is id
+
+
+def _shell(tool: Any) -> dict[str, Any]:
+    """Return a tool that the SDK takes as it is. It mirrors arguments into headers as the input schema says."""
+    said = tool if isinstance(tool, dict) else {}
+    name, schema = said.get("name"), said.get("inputSchema")
+    return {
+        "name": name if isinstance(name, str) else "",
+        "inputSchema": schema if isinstance(schema, dict) and schema.get("type") == "object" else {"type": "object"},
+        "_meta": {RAW: tool},
+    }
+
+
+class _Stream:
+    """What both directions share."""
+
+    def __init__(self, sieve: Sieve, inner: Any) -> None:
+        self._sieve = sieve
+        self._inner = inner
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *failure: object) -> bool | None:
+        ended: bool | None = await self._inner.__aexit__(*failure)
+        return ended
+
+
+class _Read(_Stream):
+    def __init__(self, sieve: Sieve, inner: Any) -> None:
+        super().__init__(sieve, inner)
+        self._count = 0
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._inner, "last_context", None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> SessionMessage:
+        while True:
+            item = await self._inner.receive()
+            self._count += 1
+            if self._count % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+            if isinstance(item, SessionMessage) and self._sieve.lets_through(item.message):
+                return item
+
+
+class _Write(_Stream):
+    async def send(self, item: SessionMessage, /) -> None:
+        self._sieve.note_sent(item.message)
+        await self._inner.send(item)

@@ -1,0 +1,52 @@
+"""What a server says, as others may read it: on one line, not too much of it, and without the secrets it was given."""
+
+from agentos.mcp.client.server_spec import Read
+from agentos.secrets.masking import MASK, Masker
+
+_SHOWN = 300
+_LONGEST_FORM = 6
+"""How many characters a byte of a secret takes at most, however it is quoted."""
+
+
+class Words:
+    """Shows what one server says. The values that it was given as secrets are known here and are hidden."""
+
+    def __init__(self) -> None:
+        self._masker = Masker()
+        self._longest = 0
+
+    def reading(self, read: Read) -> Read:
+        """Return *read*, with every value that it returns hidden from now on."""
+
+        def value_of(id: str) -> str | None:
+            value = read(id)
+            if value is not None:
+                self._learn(value)
+            return value
+
+        return value_of
+
+    def _learn(self, value: str) -> None:
+        """Hide a value, and each of its lines: a process may write them one by one."""
+        for one in (value, *value.splitlines()):
+            self._masker.learn(one)
+        self._longest = max(self._longest, _LONGEST_FORM * len(value.encode("utf-8", "surrogatepass")))
+
+    def mask(self, text: str) -> str:
+        """Return foreign text with nothing in it that is secret."""
+        return self._masker.mask(text)
+
+    def cut(self, text: str, limit: int) -> str:
+        """Return the same, and not too much of it. It is masked before it is cut: half a secret would not be found."""
+        masked = self.mask(text)
+        return masked if len(masked) <= limit else f"{masked[:limit]}..."
+
+    def clip(self, text: str, limit: int = _SHOWN) -> str:
+        """Return the same on one line, and with nothing in it that can't be seen."""
+        return "".join(char if char.isprintable() else " " for char in self.cut(text, limit))
+
+    def clip_beginning(self, text: str, limit: int = _SHOWN) -> str:
+        """Return the same of the beginning of a text whose rest is lost, without an end that may be half a secret."""
+        masked = self.mask(text)
+        before, mask, _ = masked.rpartition(MASK)
+        return self.clip(max(before + mask, masked[: -self._longest or None], key=len) + "...", limit)

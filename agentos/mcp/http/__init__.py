@@ -1,0 +1,13 @@
+"""MCP over streamable HTTP: who may speak to the server, and within which bounds.
+
+serving.py            http_app, serve_http
+request_checks.py     what a request must be before anybody asks who sent it
+bearer.py             its token
+gateway.py            how many at once, at which pace, for how long
+resource_metadata.py  the address of the server, and its metadata
+web_server.py         the web server
+"""
+
+from agentos.mcp.http.serving import http_app, root_routes, serve_http
+
+__all__ = ["http_app", "root_routes", "serve_http"]

@@ -1,0 +1,191 @@
+"""The door: lets requests in, one check after another, and looks after those that last."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import attrs
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentos.mcp.http.bearer import Bearer, Ticket, user_of
+from agentos.mcp.http.request_checks import Gone, Refused, check_local, check_method, check_query, header_values
+
+VERIFIED = "agentos.verified"
+"""Where a request's scope holds what its token stands for."""
+
+_SESSION = b"mcp-session-id"
+
+_logger = logging.getLogger("agentos.mcp.http.serving")
+
+
+@attrs.frozen(kw_only=True)
+class HTTPLimits:
+    """How much the server takes.
+
+    body: bytes of a request. sessions: open ones of the handshake era; further ones are answered 503.
+    idle: seconds until a session that nobody uses is closed. requests: at once, open streams included.
+    receive, send: seconds that a client may take to send its request, and to take in one piece of an answer.
+    recheck: after how many seconds the token of an open stream is looked at again.
+    stop: seconds that requests have to finish when the server stops.
+    """
+
+    body: int = 4 * 1024 * 1024
+    sessions: int = 1000
+    idle: float = 1800.0
+    requests: int = 1000
+    receive: float = 30.0
+    send: float = 30.0
+    recheck: float = 60.0
+    stop: int = 5
+
+    def __attrs_post_init__(self) -> None:
+        for field in attrs.fields(HTTPLimits):
+            if not getattr(self, field.name) > 0:
+                raise ValueError(f"HTTPLimits.{field.name}: expected a positive number")
+
+
+DEFAULT_LIMITS = HTTPLimits()
+
+
+class Door:
+    """Lets requests in, one after another check, and looks after those that last."""
+
+    def __init__(self, app: ASGIApp, bearer: Bearer | None, limits: HTTPLimits) -> None:
+        self._app = app
+        self._bearer = bearer
+        self._limits = limits
+        self._inside = 0
+        self._streams: set[anyio.CancelScope] = set()
+
+    def hang_up(self) -> None:
+        """End the streams of sessions, which have no end of their own. Subscriptions are the server's to end."""
+        for stream in list(self._streams):
+            stream.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or answer why not."""
+        try:
+            ticket = await self._admit(scope)
+            with self._room():
+                await self._serve(ticket, scope, Paced(receive, _Sessionless.around(scope, send), self._limits))
+        except* Refused as refusals:
+            await _first(refusals).answer(scope, receive, send)
+        except* Gone:
+            _logger.debug("a client hung up")
+
+    async def _admit(self, scope: Scope) -> Ticket | None:
+        check_method(scope)
+        check_query(scope)
+        if self._bearer is not None:
+            return await self._bearer.admit(scope)
+        check_local(scope)
+        return None
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        if self._inside >= self._limits.requests:
+            raise Refused(503, "unavailable", "Too many requests at once", {"Retry-After": "1"})
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+
+    async def _serve(self, ticket: Ticket | None, scope: Scope, paced: "Paced") -> None:
+        headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+        scope = {**scope, "headers": headers}
+        if ticket is not None:
+            scope |= {VERIFIED: ticket.verified, "user": user_of(ticket.verified)}
+        if _is_stream(scope):
+            await self._stream(ticket, scope, paced)
+        else:
+            await self._app(scope, paced.receive, paced.send)
+
+    async def _stream(self, ticket: Ticket | None, scope: Scope, paced: "Paced") -> None:
+        """Serve what has no end of its own, until the client leaves, the server stops or the token holds no more."""
+        with anyio.CancelScope() as stream:
+            if scope["method"] == "GET":
+                self._streams.add(stream)
+            watch = asyncio.create_task(self._watch(ticket, stream))
+            try:
+                await self._app(scope, paced.receive, paced.send)
+            finally:
+                watch.cancel()
+                self._streams.discard(stream)
+        await paced.finish()
+
+    async def _watch(self, ticket: Ticket | None, stream: anyio.CancelScope) -> None:
+        while ticket is not None and self._bearer is not None:
+            await asyncio.sleep(self._limits.recheck)
+            if not await self._bearer.still_holds(ticket):
+                stream.cancel()
+                return
+
+
+def _first(group: BaseExceptionGroup[Refused]) -> Refused:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+def _is_stream(scope: Scope) -> bool:
+    """Tell whether an answer lasts: a session's stream, or a subscription. The SDK refuses headers that lie."""
+    return scope["method"] == "GET" or header_values(scope, b"mcp-method") == [b"subscriptions/listen"]
+
+
+@attrs.frozen
+class _Sessionless:
+    """Names no session in the refusal of a request that belonged to none: what the SDK made for it is gone already."""
+
+    _send: Send
+
+    @classmethod
+    def around(cls, scope: Scope, send: Send) -> Send:
+        return send if header_values(scope, _SESSION) else cls(send)
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] >= 400:  # noqa: PLR2004 - a refusal
+            kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() != _SESSION]
+            message = {**message, "headers": kept}
+        await self._send(message)
+
+
+class Paced:
+    """What a request reads and writes, each within its time."""
+
+    def __init__(self, receive: Receive, send: Send, limits: HTTPLimits) -> None:
+        self._receive = receive
+        self._send = send
+        self._limits = limits
+        self._deadline = asyncio.get_running_loop().time() + limits.receive
+        self._is_read = False
+        self._is_answering = False
+
+    async def receive(self) -> Message:
+        """Return the next part of the request, within the limits."""
+        if self._is_read:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise Refused(408, "request_timeout", "The request took too long", {"Connection": "close"}) from None
+        if message["type"] == "http.disconnect":
+            raise Gone
+        self._is_read = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer, within the limits."""
+        try:
+            async with asyncio.timeout(self._limits.send):
+                await self._send(message)
+        except TimeoutError:
+            raise Gone from None
+        self._is_answering = message["type"] == "http.response.start" or bool(message.get("more_body", False))
+
+    async def finish(self) -> None:
+        """End an answer that was cut off."""
+        if self._is_answering:
+            await self.send({"type": "http.response.body", "body": b"", "more_body": False})

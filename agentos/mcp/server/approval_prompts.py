@@ -1,0 +1,255 @@
+"""Approval in place: a call that waits for a person is put before the person who sits at the client.
+
+In the era of sessions the server asks while the call waits. In the era without, the result says what is asked, and the
+client answers by calling again: then the stored proposal is applied, and no new one is made.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import anyio
+import attrs
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import is_version_at_least
+from pydantic import ValidationError
+
+from agentos.access.proposals import Proposal, ProposalError
+from agentos.mcp.server.client_calls import Calls
+from agentos.mcp.server.content import as_json, clipped, visible
+from agentos.mcp.server.host_protocol import Host
+from agentos.mcp.server.shown_tools import is_modern
+from agentos.model.principal import Principal
+from agentos.model.tool_call import ToolResult
+from agentos.secrets.masking import MaskingLogger
+
+Context = ServerRequestContext[Any, Any]
+
+SHOWN_LIMIT = 8_000
+"""How many characters of arguments or of a preview a person is shown."""
+REASON_LIMIT = 500
+_KEY = "approval"
+_ELICITS_SINCE = "2025-06-18"
+
+FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {
+            "type": "string",
+            "title": "Decision",
+            "description": "approve: run exactly this, once. reject: do not run it.",
+            "enum": ["approve", "reject"],
+        },
+        "reason": {
+            "type": "string",
+            "title": "Reason",
+            "description": "Why, if it is rejected.",
+            "maxLength": REASON_LIMIT,
+        },
+    },
+    "required": ["decision"],
+}
+
+
+@attrs.frozen
+class _Said:
+    """What a person said: nothing, if the question was dismissed or could not be put."""
+
+    decision: Literal["approve", "reject"] | None
+    reason: str = ""
+
+
+def question_of(proposal: Proposal, host: Host) -> str:
+    """Say in words what exactly will run."""
+    arguments = host.extensions.masker.mask_data(dict(proposal.arguments or {}))
+    version = f" {proposal.version}" if proposal.version else ""
+    lines = [
+        "A call waits for your approval.",
+        f"Tool: {proposal.tool} ({proposal.effect})",
+        f"Pack: {proposal.pack}{version}, from {proposal.origin}",
+        f"Why it asks: {proposal.reason}",
+    ]
+    if proposal.shadows:
+        lines.append(f"It stands in front of: {', '.join(proposal.shadows)}")
+    lines.append(f"Arguments: {_shown(arguments)}")
+    if proposal.preview != arguments:
+        lines.append(f"Preview: {_shown(proposal.preview)}")
+    lines.append(f"It can be approved until {proposal.expires_at.isoformat(timespec='seconds')}.")
+    return visible("\n".join(lines))
+
+
+def _shown(data: Any) -> str:
+    text = as_json(data, indent=2)
+    if len(text) <= SHOWN_LIMIT:
+        return text
+    return f"{clipped(text, SHOWN_LIMIT)} Reject it unless you know the rest."
+
+
+def can_be_asked(ctx: Context) -> bool:
+    """Tell whether the client said that it can put a form before a person, and can be reached with one."""
+    declared = ctx.session.client_capabilities
+    elicitation = None if declared is None else declared.elicitation
+    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        return False
+    if is_modern(ctx):
+        return True
+    return is_version_at_least(ctx.protocol_version, _ELICITS_SINCE) and ctx.session.can_send_request
+
+
+class Asking:
+    """Puts proposals before the person at a client, and does what that person says."""
+
+    def __init__(self, host: Host, calls: Calls, logger: MaskingLogger, *, has_tools: bool) -> None:
+        self._host = host
+        self._calls = calls
+        self._logger = logger
+        self._has_tools = has_tools
+
+    async def about(self, ctx: Context, result: ToolResult, who: Principal) -> ToolResult | types.InputRequiredResult:
+        """Return what a call comes to that waits for approval: the answer of a person, or that it waits."""
+        proposal = await self._proposal_of(result, who)
+        if proposal is None or not can_be_asked(ctx):
+            return self._waiting(result, proposal)
+        if is_modern(ctx):
+            return self._question(proposal)
+        return await self._answered(ctx, proposal, await self._ask(ctx, proposal, who), who, result)
+
+    async def resumed(
+        self, ctx: Context, params: types.CallToolRequestParams, who: Principal
+    ) -> ToolResult | types.InputRequiredResult:
+        """Return what a repeated call comes to. Its state was sealed by this server, for this principal and call."""
+        id = _proposal_in(params.request_state)
+        proposal = await self._own(id, who)
+        if proposal is None:
+            return ToolResult.fail("ProposalInvalid", "what was asked about is not there any more; make the call again")
+        said = _said(params.input_responses)
+        if said is not None:
+            return await self._answered(ctx, proposal, said, who, _unanswered(proposal))
+        if proposal.state == "proposed" and can_be_asked(ctx):
+            return self._question(proposal)
+        return await self._open(proposal, who, _unanswered(proposal))
+
+    async def apply(self, ctx: Context, id: str, who: Principal) -> ToolResult:
+        """Run what was proposed, for a client that may want its progress and may cancel it."""
+        return await self._calls.run(ctx, id, self._host.approvals.approve(id, by=who))
+
+    async def reject(self, id: str, reason: str, who: Principal) -> ToolResult | None:
+        """Close a proposal; None if that was done, else what is wrong."""
+        try:
+            await self._host.approvals.reject(id, _reason(reason), by=who)
+        except ProposalError as error:
+            return ToolResult.fail("ProposalInvalid", str(error))
+        return None
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    async def _proposal_of(self, result: ToolResult, who: Principal) -> Proposal | None:
+        id = result.error.details.get("proposal_id") if result.error is not None else None
+        proposal = await self._own(id, who)
+        return proposal if proposal is not None and proposal.state == "proposed" else None
+
+    async def _own(self, id: Any, who: Principal) -> Proposal | None:
+        """Return a proposal of *who*: an id may come from anywhere, and a token is none."""
+        try:
+            proposal = await self._host.approvals.describe(id)
+        except ProposalError:
+            return None
+        return proposal if proposal.principal.key == who.key and proposal.id == id else None
+
+    def _question(self, proposal: Proposal) -> types.InputRequiredResult:
+        asked = types.ElicitRequest(
+            params=types.ElicitRequestFormParams(message=question_of(proposal, self._host), requested_schema=FORM)
+        )
+        return types.InputRequiredResult(
+            input_requests={_KEY: asked}, request_state=json.dumps({"proposal": proposal.id})
+        )
+
+    async def _ask(self, ctx: Context, proposal: Proposal, who: Principal) -> _Said:
+        """Ask while the call waits, for as long as the proposal lasts. Who can't be reached has said nothing."""
+        lasts = (proposal.expires_at - proposal.created_at).total_seconds()
+        answer = None
+        with anyio.move_on_after(lasts):
+            try:
+                message = question_of(proposal, self._host)
+                answer = await ctx.session.elicit_form(message, FORM, related_request_id=ctx.request_id)
+            except (MCPError, ValidationError) as error:
+                self._logger.info("a client could not be asked about proposal %s: %s", proposal.id, error)
+            except asyncio.CancelledError:  # nobody waits for the result: it must not run later
+                with anyio.CancelScope(shield=True):
+                    await self.reject(proposal.id, "its call was cancelled while somebody was asked", who)
+                raise
+        return _Said(None) if answer is None else _decision_of(answer)
+
+    # -- answers -----------------------------------------------------------------------------------------------
+
+    async def _answered(
+        self, ctx: Context, proposal: Proposal, said: _Said, who: Principal, result: ToolResult
+    ) -> ToolResult:
+        if said.decision == "approve":
+            return await self.apply(ctx, proposal.id, who)
+        if said.decision == "reject":
+            fault = await self.reject(proposal.id, said.reason, who)
+            return fault or ToolResult.fail("Refused", f"a person refused the call: {_reason(said.reason)}")
+        return await self._open(proposal, who, result)
+
+    async def _open(self, proposal: Proposal, who: Principal, result: ToolResult) -> ToolResult:
+        """Return what a call comes to that nobody decided on here: maybe somebody did elsewhere, or it is too late."""
+        now = await self._own(proposal.id, who)
+        if now is None or now.state == "proposed":
+            return self._waiting(result, now)
+        message = f"nobody decided here, and the proposal is {now.state} by now"
+        return ToolResult.fail("ProposalInvalid", message)
+
+    def _waiting(self, result: ToolResult, proposal: Proposal | None) -> ToolResult:
+        """Return the result of a call that waits, with how it can be approved."""
+        if proposal is None:
+            way = "A person approves it at the host."
+        elif self._has_tools:
+            way = (
+                f'Ask the user; if they agree, `proposals_apply` with the id "{proposal.id}" runs it, '
+                "or a person approves it at the host."
+            )
+        else:
+            way = f"A person approves it at the host, by the id {proposal.id}."
+        return attrs.evolve(result, content=f"{result.content.rstrip('. ')}. {way}", output=None)
+
+
+def _reason(words: str) -> str:
+    return clipped(words.strip(), REASON_LIMIT) or "no reason given"
+
+
+def _unanswered(proposal: Proposal) -> ToolResult:
+    until = proposal.expires_at.isoformat(timespec="seconds")
+    message = f"nobody decided; it waits for approval as proposal {proposal.id} until {until}"
+    return ToolResult.fail("ApprovalRequired", message)
+
+
+def _proposal_in(state: str | None) -> str | None:
+    """Return the proposal that a state names; its seal was checked before."""
+    try:
+        named = json.loads(state or "")
+    except ValueError:
+        return None
+    found = named.get("proposal") if isinstance(named, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _said(responses: Mapping[str, Any] | None) -> _Said | None:
+    """Return what the client's answer says; None if it has none."""
+    answer = (responses or {}).get(_KEY)
+    return _decision_of(answer) if isinstance(answer, types.ElicitResult) else None
+
+
+def _decision_of(answer: types.ElicitResult) -> _Said:
+    """Return what a form says. One that was dismissed, or says neither, leaves the question open."""
+    content = answer.content or {}
+    decision = content.get("decision")
+    if answer.action == "accept" and decision == "approve":
+        return _Said("approve")
+    if answer.action == "decline" or (answer.action == "accept" and decision == "reject"):
+        reason = content.get("reason")
+        return _Said("reject", reason if isinstance(reason, str) else "")
+    return _Said(None)

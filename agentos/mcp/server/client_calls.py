@@ -1,0 +1,176 @@
+"""A call under way: its progress goes to the client, the client's cancellation goes to the tool."""
+
+import asyncio
+import itertools
+import math
+import secrets
+from collections import deque
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import anyio
+from mcp.server.context import ServerRequestContext
+
+from agentos.mcp.server.content import clipped, encodable
+from agentos.mcp.server.host_protocol import Host
+from agentos.secrets.masking import MaskingLogger
+from agentos.tools.tool_events import ToolProgress
+
+T = TypeVar("T")
+Context = ServerRequestContext[Any, Any]
+
+GRACE = 5.0
+"""How long a cancelled tool may clean up, and how long a client may take to read its last progress."""
+_MESSAGE_LIMIT = 2_000
+_BACKLOG = 100
+"""How many reports of one call wait for a client that reads slowly; older ones are dropped."""
+
+
+def wants_progress(ctx: Context) -> bool:
+    """Tell whether the client asked for progress: by a token, or in the same process by a callback."""
+    if ctx.meta is not None and ctx.meta.get("progress_token") is not None:
+        return True
+    outbound = ctx.session._request_outbound  # noqa: SLF001 - in memory there is no token, and no public sign
+    return getattr(getattr(outbound, "_inner", outbound), "_on_progress", None) is not None
+
+
+class _Follower:
+    """The progress of one call on its way to one client. What the client is slow to read holds up nobody else."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._waiting: deque[ToolProgress] = deque(maxlen=_BACKLOG)
+        self._furthest = -math.inf
+        self._sending: asyncio.Task[None] | None = None
+
+    def push(self, event: ToolProgress) -> None:
+        """Take a report in. The protocol wants progress to grow: one that does not is left out."""
+        if not _is_number(event.done) or event.done <= self._furthest:
+            return
+        self._furthest = event.done
+        self._waiting.append(event)
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send())
+            self._sending.add_done_callback(_seen)
+
+    async def _send(self) -> None:
+        try:
+            while self._waiting:
+                event = self._waiting.popleft()
+                total = event.total if _is_number(event.total) else None
+                message = encodable(clipped(str(event.message), _MESSAGE_LIMIT)) or None
+                await self._ctx.session.report_progress(event.done, total, message)
+        finally:
+            self._sending = None
+
+    async def finish(self) -> None:
+        """Return when the client has everything, or is too slow for it: the result comes after its progress."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending], timeout=GRACE)
+
+    def stop(self) -> None:
+        """Send no more: nobody waits for it."""
+        self._waiting.clear()
+        if self._sending is not None:
+            self._sending.cancel()
+
+
+class Calls:
+    """Runs calls for clients. While no client asked for progress, the host's events have no listener of ours."""
+
+    def __init__(self, host: Host, logger: MaskingLogger) -> None:
+        self._host = host
+        self._logger = logger
+        self._prefix = f"mcp-{secrets.token_hex(4)}"
+        self._numbers = itertools.count(1)
+        self._followers: dict[str, _Follower] = {}
+        self._left_behind: set[asyncio.Task[Any]] = set()
+
+    def new_id(self) -> str:
+        """Return an id that no other call has: clients number their requests from 1, each for itself."""
+        return f"{self._prefix}-{next(self._numbers)}"
+
+    async def run(self, ctx: Context, id: str, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Await the call of that *id* for a client, which may want to see its progress and may cancel it."""
+        if not wants_progress(ctx) or id in self._followers:
+            return await self._insulated(id, coroutine)
+        follower = self._follow(id, ctx)
+        try:
+            result = await self._insulated(id, coroutine)
+            await follower.finish()
+        finally:
+            follower.stop()
+            self._unfollow(id)
+        return result
+
+    # -- progress ----------------------------------------------------------------------------------------------
+
+    def _follow(self, id: str, ctx: Context) -> _Follower:
+        if not self._followers:
+            self._host.extensions.on(self._hear)
+        follower = self._followers[id] = _Follower(ctx)
+        return follower
+
+    def _unfollow(self, id: str) -> None:
+        del self._followers[id]
+        if not self._followers:
+            self._host.extensions.off(self._hear)
+
+    def _hear(self, event: Any) -> None:
+        if type(event) is ToolProgress and (follower := self._followers.get(event.call_id or "")) is not None:
+            follower.push(event)
+
+    # -- cancellation ------------------------------------------------------------------------------------------
+
+    async def _insulated(self, id: str, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Await in a task of its own: the SDK cancels again at every await, and a tool could not clean up."""
+        ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(_tell_end(coroutine, ended))
+        try:
+            return await ended
+        except asyncio.CancelledError:
+            if not task.done():
+                await self._end(id, task)
+            raise
+
+    async def _end(self, id: str, task: "asyncio.Task[Any]") -> None:
+        """Cancel a call whose client does not wait any more, once, and let it clean up."""
+        with anyio.CancelScope(shield=True):
+            if not await self._host.tools.cancel(id):
+                task.cancel()
+            await asyncio.wait([task], timeout=GRACE)
+        if not task.done():
+            self._logger.warning("a tool goes on after its call %s was cancelled", id)
+            self._left_behind.add(task)
+            task.add_done_callback(self._left_behind.discard)
+        task.add_done_callback(_seen)
+
+    async def close(self) -> None:
+        """Cancel what goes on although its client is gone."""
+        for task in self._left_behind:
+            task.cancel()
+        if self._left_behind:
+            await asyncio.wait(set(self._left_behind), timeout=GRACE)
+
+
+async def _tell_end(coroutine: Coroutine[Any, Any, T], ended: "asyncio.Future[T]") -> None:
+    """Hand on how *coroutine* ends, at once: waiting for its task would take another turn of the loop."""
+    try:
+        result = await coroutine
+    except Exception as error:  # noqa: BLE001 - whoever waits meets it
+        if not ended.done():
+            ended.set_exception(error)
+    else:
+        if not ended.done():
+            ended.set_result(result)
+    finally:
+        ended.cancel()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _seen(task: "asyncio.Task[Any]") -> None:
+    if not task.cancelled():
+        task.exception()

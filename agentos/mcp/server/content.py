@@ -1,0 +1,211 @@
+"""Tools and results in MCP's shape, as plain dicts: the SDK checks them against the version that a client speaks."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import attrs
+
+from agentos.interop._provider_schemas import object_schema
+from agentos.model.tool_call import ToolResult
+from agentos.schema.validation import compile_schema, to_plain_json
+from agentos.tools.listing import ToolInfo
+from agentos.tools.tool import Effect, Tool
+from agentos.tools.wire_names import wire_name
+
+Item = dict[str, Any]
+
+DESCRIPTION_LIMIT = 20_000
+"""How many characters of a tool's description a client is given."""
+_FITS = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_MADE_UP = re.compile(r"[A-Za-z0-9_-]*_[0-9a-f]{8}")
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+# -- text ----------------------------------------------------------------------------------------------------------
+
+
+def encodable(text: str) -> str:
+    """Return *text* without what has no UTF-8 form: half a surrogate pair would end a connection."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def encodable_data(data: Any) -> Any:
+    """Return JSON *data* with every string encodable, keys included."""
+    if type(data) is str:
+        return encodable(data)
+    if type(data) is dict:
+        return {encodable(key): encodable_data(value) for key, value in data.items()}
+    if type(data) is list:
+        return [encodable_data(value) for value in data]
+    return data
+
+
+def visible(text: str) -> str:
+    """Return *text* with characters that can't be seen written out: what a person reads is all there is."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if char in "\n\t" or not _is_hidden(char) else f"\\u{ord(char):04x}" for char in text)
+
+
+def _is_hidden(char: str) -> bool:
+    return unicodedata.category(char) in _HIDDEN
+
+
+def clipped(text: str, limit: int) -> str:
+    """Return *text*, or as much of it as *limit* allows with a note of how much is missing."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]} [cut: {limit} of {len(text)} characters are shown]"
+
+
+def as_json(data: Any, indent: int | None = None) -> str:
+    """Return *data* as JSON text that people can read and that hides nothing."""
+    return visible(json.dumps(data, ensure_ascii=False, indent=indent, default=str))
+
+
+# -- names ---------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Names:
+    """The names of tools whose own name MCP does not allow, or that a tool of the server has already."""
+
+    to_wire: dict[str, str] = attrs.field(factory=dict)
+    from_wire: dict[str, str] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, names: Iterable[str], reserved: Iterable[str] = ()) -> "Names":
+        """Make up a name for each that needs one; every other keeps its own."""
+        known, taken = list(names), frozenset(reserved)
+        misfits = [name for name in known if not _FITS.fullmatch(name) or name in taken]
+        made = cls()
+        if not misfits:
+            return made
+        standing = taken.union(known)
+        for name in misfits:
+            attempt, wire = 0, _made_up(name)
+            while wire in standing or wire in made.from_wire:
+                attempt += 1
+                wire = _made_up(f"{name}\0{attempt}")
+            made.to_wire[name], made.from_wire[wire] = wire, name
+        return made
+
+    def wire(self, name: str) -> str:
+        """Return the name that a client knows a tool by."""
+        return self.to_wire.get(name, name)
+
+
+def _made_up(name: str) -> str:
+    # A colon fits no wire name: a name that is only taken gets its hash too.
+    return wire_name(f"{name}:" if _FITS.fullmatch(name) else name)
+
+
+def looks_made_up(name: str) -> bool:
+    """Tell whether a client may have *name* from `Names`, so that it is worth looking up."""
+    return _MADE_UP.fullmatch(name) is not None
+
+
+# -- tools ---------------------------------------------------------------------------------------------------------
+
+_items: "WeakKeyDictionary[Tool, dict[tuple[str, str, bool], Item]]" = WeakKeyDictionary()
+_never_null: "WeakKeyDictionary[Tool, bool]" = WeakKeyDictionary()
+
+
+def tool_item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool) -> Item:
+    """Return a tool as a list shows it; made once for each tool and era, and not to be written to."""
+    kept = _items.get(tool)
+    if kept is None:
+        kept = _items[tool] = {}
+    key = (wire, info.display_name, is_modern)
+    item = kept.get(key)
+    if item is None:
+        item = kept[key] = _item(info, tool, wire, is_modern=is_modern)
+    return item
+
+
+def _item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool) -> Item:
+    item: Item = {
+        "name": wire,
+        "title": encodable(info.display_name),
+        "description": encodable(clipped(info.description, DESCRIPTION_LIMIT)),
+        "inputSchema": encodable_data(object_schema(info.input_schema)),
+        "annotations": annotations(info.effect, is_idempotent=tool.idempotent),
+    }
+    if (output := shown_output_schema(tool, is_modern=is_modern)) is not None:
+        item["outputSchema"] = encodable_data(to_plain_json(output))
+    return item
+
+
+def annotations(effect: Effect, *, is_idempotent: bool = False) -> dict[str, bool]:
+    """Return what an effect says. Nothing says whether a tool reaches the outside, so nothing is said of that."""
+    reads = effect == "read"
+    return {
+        "readOnlyHint": reads,
+        "destructiveHint": effect == "destructive",
+        "idempotentHint": reads or is_idempotent,
+    }
+
+
+def shown_output_schema(tool: Tool, *, is_modern: bool) -> Mapping[str, Any] | None:
+    """Return the output schema that clients of an era are told of, and get structured content for.
+
+    Up to 2025-11-25 that is an object, always. Since 2026-07-28 it is any value but null, which the SDK leaves out.
+    """
+    schema = tool.output_schema
+    if schema is None or schema.get("type") == "object":
+        return schema
+    return schema if is_modern and _is_never_null(tool) else None
+
+
+def _is_never_null(tool: Tool) -> bool:
+    known = _never_null.get(tool)
+    if known is None:
+        validator = compile_schema(tool.output_schema, f"the output schema of tool {tool.name!r}", formats=False)
+        known = _never_null[tool] = not validator.is_valid(None)
+    return known
+
+
+# -- results -------------------------------------------------------------------------------------------------------
+
+
+def call_result(result: ToolResult, tool: Tool | None, *, is_modern: bool) -> Item:
+    """Return a result as the protocol tells it: what the model reads, and its output as structured content.
+
+    `state`, `meta` and an error's `details` stay here: they are for hosts, and may hold a token.
+    """
+    made: Item = {
+        "content": [{"type": "text", "text": encodable(_words(result))}],
+        "isError": not result.success,
+        "resultType": "complete",
+    }
+    if type(result.output) is dict:
+        made["structuredContent"] = encodable_data(result.output)
+    elif result.success and tool is not None and shown_output_schema(tool, is_modern=is_modern) is not None:
+        if result.output is None:
+            made["isError"] = True  # a client that was told of a schema would refuse a success without its output
+        else:
+            made["structuredContent"] = encodable_data(result.output)
+    return made
+
+
+def _words(result: ToolResult) -> str:
+    """Return what a model reads. Where the output is missing it says first that the call is done.
+
+    The result may have to be marked as an error, and nobody shall make the call again for that.
+    """
+    size = result.meta.get("output_dropped")
+    if not result.success or size is None:
+        return result.content
+    return (
+        "The call succeeded and took effect; do not make it again. "
+        f"Only its output, of {size} characters, was too large to be given whole.\n{result.content}"
+    )

@@ -1,0 +1,15 @@
+"""The part of a host that a server needs. The host itself stands above: it takes MCP servers in as packs."""
+
+from typing import Protocol
+
+from agentos.calls.approvals import Approvals
+from agentos.calls.orchestrator import ToolOrchestrator
+from agentos.extensions.manager import ExtensionManager
+
+
+class Host(Protocol):
+    """What is served: an AgentOS."""
+
+    extensions: ExtensionManager
+    tools: ToolOrchestrator
+    approvals: Approvals

@@ -1,0 +1,255 @@
+"""The server's own tools: finding tools where there are many, and deciding on calls that wait."""
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+from mcp.server.context import ServerRequestContext
+
+from agentos.access.proposals import Proposal, ProposalError
+from agentos.mcp.server.approval_prompts import REASON_LIMIT, Asking
+from agentos.mcp.server.content import Item, annotations, clipped
+from agentos.mcp.server.host_protocol import Host
+from agentos.mcp.server.list_changed import Changes
+from agentos.mcp.server.shown_tools import Offer, is_modern
+from agentos.model.field_checks import did_you_mean
+from agentos.model.principal import Principal
+from agentos.model.tool_call import ToolResult
+from agentos.schema.validation import BadArguments, Checker
+from agentos.secrets.masking import Masker
+from agentos.tools.search import QUERY_LIMIT, RESULT_LIMIT
+from agentos.tools.tool import Effect
+
+Context = ServerRequestContext[Any, Any]
+Handler = Callable[[Context, Principal, Mapping[str, Any]], Awaitable[ToolResult]]
+
+NAMES_LIMIT = 100
+"""How many tools one call may load, and how many proposals one call lists."""
+_FOUND_TEXT = 500
+_HINTS = 3
+_NAMES_SEARCHED = 2_000
+
+SEARCHING = ("search_tools", "load_tools")
+DECIDING = ("proposals_list", "proposals_show", "proposals_apply", "proposals_reject")
+
+
+@attrs.frozen(eq=False)
+class OwnTool:
+    """A tool that the server itself answers."""
+
+    item: Item
+    checker: Checker = attrs.field(repr=False)
+    handler: Handler = attrs.field(repr=False)
+
+    @classmethod
+    def of(cls, name: str, description: str, schema: Mapping[str, Any], handler: Handler, effect: Effect) -> "OwnTool":
+        """Make one; its *schema* names its parameters."""
+        required = [key for key, part in schema.items() if "default" not in part]
+        whole = {"type": "object", "properties": dict(schema), "required": required, "additionalProperties": False}
+        item = {
+            "name": name,
+            "title": name.replace("_", " ").capitalize(),
+            "description": description,
+            "inputSchema": whole,
+            "annotations": annotations(effect),
+        }
+        return cls(item, Checker(whole, f"the input schema of {name!r}"), handler)
+
+    async def run(self, ctx: Context, who: Principal, given: Mapping[str, Any] | None) -> ToolResult:
+        """Check the arguments and answer. The answer is masked and bounded by whoever sends it."""
+        try:
+            arguments = self.checker.arguments(given)
+        except BadArguments as error:
+            lines = "; ".join(str(problem) for problem in error.problems)
+            return ToolResult.fail("InvalidArguments", f"{error}{': ' if lines else ''}{lines}")
+        return await self.handler(ctx, who, arguments)
+
+
+class Searching:
+    """`search_tools` and `load_tools`: what a client sees in place of more tools than it wants to be shown."""
+
+    def __init__(self, offer: Offer, changes: Changes, masker: Masker) -> None:
+        self._offer = offer
+        self._changes = changes
+        self._masker = masker
+
+    def tools(self) -> list[OwnTool]:
+        """Return both."""
+        return [
+            OwnTool.of(
+                "search_tools",
+                "Find tools by what they do. There are more than are listed: search in a few words for what you want "
+                "to do, then load the tools that fit with load_tools.",
+                {
+                    "query": {"type": "string", "minLength": 1, "maxLength": QUERY_LIMIT, "description": "A few words"},
+                    "limit": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": RESULT_LIMIT,
+                        "default": 10,
+                        "description": "How many to return at most",
+                    },
+                },
+                self._search,
+                "read",
+            ),
+            OwnTool.of(
+                "load_tools",
+                "Offer tools that search_tools found from now on in this conversation; returns how each is called.",
+                {
+                    "names": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "minItems": 1,
+                        "maxItems": NAMES_LIMIT,
+                        "description": "Names as search_tools returned them",
+                    }
+                },
+                self._load,
+                "read",
+            ),
+        ]
+
+    async def _search(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002 - a handler
+        hits = await self._offer.search(arguments["query"], arguments["limit"], who)
+        names = self._offer.standing().names
+        found = [
+            {
+                "name": names.wire(hit.info.name),
+                "description": clipped(self._masker.mask(hit.info.description), _FOUND_TEXT),
+                "effect": hit.info.effect,
+                "parameters": list(hit.info.input_schema.get("properties", {}))[:NAMES_LIMIT],
+            }
+            for hit in hits
+        ]
+        if not found:
+            return ToolResult.ok({"tools": []}, "Nothing fits. Search in other words.")
+        return ToolResult.ok({"tools": found})
+
+    async def _load(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:
+        visible = self._offer.visible(who)
+        wanted = {name: self._offer.own_name(name) for name in dict.fromkeys(arguments["names"])}
+        known = [name for name in wanted.values() if name in visible]
+        unknown = list(_told_of_unknown([name for name, own in wanted.items() if own not in visible], visible))
+        if self._offer.load(ctx, who, known):
+            await self._changes.tell_client(ctx, who)
+        items = self._offer.items([visible[name] for name in known], modern=is_modern(ctx))
+        shown = [{key: item[key] for key in ("name", "description", "inputSchema")} for item in items]
+        if unknown and not known:
+            return ToolResult.fail("UnknownTool", "; ".join(unknown))
+        return ToolResult.ok({"loaded": shown, "unknown": unknown})
+
+
+def _told_of_unknown(names: Sequence[str], known: Iterable[str]) -> Iterator[str]:
+    """Say of each name that it is none; of the first few also what was probably meant, which takes long to find."""
+    searched = list(itertools.islice(known, _NAMES_SEARCHED))
+    for number, name in enumerate(names):
+        hint = did_you_mean(name[:100], searched) if number < _HINTS else ""
+        yield f"there is no tool called {name[:100]!r}{hint}"
+
+
+class Deciding:
+    """`proposals_*`: how a client that can't ask a person lists, applies and rejects what waits."""
+
+    def __init__(self, host: Host, asking: Asking) -> None:
+        self._host = host
+        self._asking = asking
+
+    def tools(self) -> list[OwnTool]:
+        """Return all four."""
+        id = {"id": {"type": "string", "minLength": 1, "maxLength": 200, "description": "The proposal's id"}}
+        reason = {"type": "string", "maxLength": REASON_LIMIT, "default": "", "description": "Why"}
+        return [
+            OwnTool.of("proposals_list", "List the calls that wait for approval.", {}, self._list, "read"),
+            OwnTool.of(
+                "proposals_show",
+                "Show what exactly a proposal would run, or what became of it.",
+                id,
+                self._show,
+                "read",
+            ),
+            OwnTool.of(
+                "proposals_apply",
+                "Run exactly what was proposed, once. Only after the user has seen it and agreed.",
+                id,
+                self._apply,
+                "destructive",
+            ),
+            OwnTool.of(
+                "proposals_reject",
+                "Close a proposal without running it.",
+                {**id, "reason": reason},
+                self._reject,
+                "mutate",
+            ),
+        ]
+
+    async def _list(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002 - a handler
+        pending = await self._host.approvals.pending(None if _is_host(who) else who)
+        mine = [proposal for proposal in pending if self._may_see(proposal, who)]
+        shown = [_told(proposal) for proposal in mine[:NAMES_LIMIT]]
+        content = None if mine else "Nothing waits for approval."
+        return ToolResult.ok({"proposals": shown, "waiting": len(mine)}, content)
+
+    async def _show(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002 - a handler
+        proposal = await self._find(arguments["id"], who)
+        return _no_such(arguments["id"]) if proposal is None else ToolResult.ok(_told(proposal, whole=True))
+
+    async def _apply(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:
+        proposal = await self._find(arguments["id"], who)
+        return _no_such(arguments["id"]) if proposal is None else await self._asking.apply(ctx, proposal.id, who)
+
+    async def _reject(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002 - a handler
+        proposal = await self._find(arguments["id"], who)
+        if proposal is None:
+            return _no_such(arguments["id"])
+        fault = await self._asking.reject(proposal.id, arguments["reason"], who)
+        return fault or ToolResult.ok({"id": proposal.id, "state": "rejected"})
+
+    async def _find(self, id: str, who: Principal) -> Proposal | None:
+        try:
+            proposal = await self._host.approvals.describe(id)
+        except ProposalError:
+            return None
+        return proposal if proposal.id == id and self._may_see(proposal, who) else None
+
+    def _may_see(self, proposal: Proposal, who: Principal) -> bool:
+        """Tell whether a proposal is one's own, and of a tool that one may call: the host itself sees all."""
+        if _is_host(who):
+            return True
+        return proposal.principal.key == who.key and self._host.tools.get_tool(proposal.tool, who) is not None
+
+
+def _told(proposal: Proposal, *, whole: bool = False) -> dict[str, Any]:
+    """Return what a client is told; a token is never in it."""
+    told: dict[str, Any] = {
+        "id": proposal.id,
+        "tool": proposal.tool,
+        "effect": proposal.effect,
+        "state": proposal.state,
+        "reason": proposal.reason,
+        "expires_at": proposal.expires_at.isoformat(timespec="seconds"),
+        "principal": proposal.principal.key,
+    }
+    if whole:
+        told |= {
+            "arguments": dict(proposal.arguments or {}),
+            "preview": proposal.preview,
+            "pack": proposal.pack,
+            "version": proposal.version,
+            "origin": proposal.origin,
+            "shadows": list(proposal.shadows),
+            "note": proposal.note,
+        }
+    return told
+
+
+def _is_host(who: Principal) -> bool:
+    return who.kind == "system" and "*" in who.held
+
+
+def _no_such(id: str) -> ToolResult:
+    return ToolResult.fail(
+        "ProposalInvalid", f"there is no proposal {id[:64]!r}; `proposals_list` lists those that wait"
+    )

@@ -1,0 +1,322 @@
+"""MCPServer: what a principal may see, served to MCP clients of both eras.
+
+A request passes: span -> border (whatever raises becomes a plain error) -> the seal on states of requests -> handler.
+Whoever may call a tool here may call it by any other way into the host, and nobody else: there is one door for calls.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import mcp_types as types
+from mcp.server._otel import OpenTelemetryMiddleware
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.shared.exceptions import MCPError
+from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+from pydantic import ValidationError
+
+from agentos._version import __version__
+from agentos.base.foreign import FOREIGN, let_cancellation_pass
+from agentos.mcp.server.approval_prompts import Asking
+from agentos.mcp.server.client_calls import Calls
+from agentos.mcp.server.content import Item, call_result
+from agentos.mcp.server.documents import TEMPLATES, Documents
+from agentos.mcp.server.host_protocol import Host
+from agentos.mcp.server.list_changed import Changes
+from agentos.mcp.server.own_tools import DECIDING, SEARCHING, Deciding, OwnTool, Searching
+from agentos.mcp.server.shown_tools import Offer, Pages, is_modern, session_of
+from agentos.model.principal import Principal
+from agentos.model.tool_call import ToolCall, ToolResult
+from agentos.secrets.masking import MaskingLogger
+
+Context = ServerRequestContext[Any, Any]
+Resolver = Callable[[Context], Principal | None]
+
+RESOURCE_NOT_FOUND = -32002
+"""What the handshake era says of an unknown resource; since 2026-07-28 it is a matter of invalid parameters."""
+_STATE_LIFE = 86_400.0
+"""How long a sealed state is accepted. What it asks about expires earlier, with its proposal."""
+_PLAIN = frozenset({"name", "arguments", "_meta"})
+_FRESH = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
+class _Server(Server[Any]):
+    """The SDK's server, which says of its own accord that it tells of changes."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Return what a client of the handshake era is told: also by transports that pass no options."""
+        told = notification_options or NotificationOptions(
+            prompts_changed=True, resources_changed=True, tools_changed=True
+        )
+        return super().create_initialization_options(told, experimental_capabilities, extensions)
+
+
+class MCPServer:
+    """Serves a host to MCP clients.
+
+    principal: for whom requests are made: one for all, or a function that finds it for each and refuses by None. By
+        default the host itself, which may call everything.
+    search_above: with more tools than this a client is shown `search_tools` and `load_tools` instead; None shows all.
+    approvals_tools: whether `proposals_*` are offered, for clients that can't put a question before a person.
+    state_keys: at least 32 secret bytes each, for servers that share a store and take over from one another; by default
+        a key of this process.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        principal: Principal | Resolver | None = None,
+        name: str = "agentos",
+        instructions: str | None = None,
+        search_above: int | None = 40,
+        approvals_tools: bool = True,
+        state_keys: Sequence[bytes | str] | None = None,
+    ) -> None:
+        if not (principal is None or isinstance(principal, Principal) or callable(principal)):
+            raise TypeError(f"principal: expected a Principal or a function, got {type(principal).__name__}")
+        if search_above is not None and (isinstance(search_above, bool) or not isinstance(search_above, int)):
+            raise TypeError(f"search_above: expected a number of tools or None, got {search_above!r}")
+        self.host = host
+        self._principal = Principal.system() if principal is None else principal
+        self._name = name
+        self._instructions = instructions
+        self._keys = state_keys
+        self._logger = MaskingLogger("agentos.mcp", host.extensions.masker)
+        self._pages = Pages()
+        reserved = (*(DECIDING if approvals_tools else ()), *(SEARCHING if search_above is not None else ()))
+        self._offer = Offer(host, reserved, search_above)
+        self._changes = Changes(host, self._offer.own_name)
+        self._calls = Calls(host, self._logger)
+        self._asking = Asking(host, self._calls, self._logger, has_tools=approvals_tools)
+        self._documents = Documents(host, self._offer)
+        searching = Searching(self._offer, self._changes, host.extensions.masker)
+        self._searching = _by_name(searching.tools() if search_above is not None else ())
+        self._deciding = _by_name(Deciding(host, self._asking).tools() if approvals_tools else ())
+        self._own = {**self._searching, **self._deciding}
+
+    @cached_property
+    def server(self) -> Server[Any]:
+        """Return the SDK's low-level server: for a transport, or in memory for `mcp.Client(mcp_server.server)`."""
+        made = _Server(
+            self._name,
+            version=__version__,
+            instructions=self._instructions,
+            get_tool_input_schema=self._offer.input_schema,
+            on_list_tools=self._list_tools,  # type: ignore[arg-type]  # dicts are results too: see HandlerResult
+            on_call_tool=self._call_tool,  # type: ignore[arg-type]
+            on_list_prompts=self._list_prompts,  # type: ignore[arg-type]
+            on_get_prompt=self._get_prompt,  # type: ignore[arg-type]
+            on_list_resources=self._list_resources,  # type: ignore[arg-type]
+            on_list_resource_templates=self._list_templates,  # type: ignore[arg-type]
+            on_read_resource=self._read_resource,  # type: ignore[arg-type]
+            on_subscriptions_listen=self._listen,
+        )
+        made.add_notification_handler(
+            "notifications/initialized", types.NotificationParams, self._changes.on_initialized
+        )
+        boundary = RequestStateBoundary(self._security(), default_audience=self._name)
+        made.middleware = [*map(_spared, made.middleware), self._border, boundary, self._short_cut]
+        return made
+
+    @cached_property
+    def _stamp(self) -> dict[str, Any]:
+        """Return what every answer of the era without sessions says of the server: flat, so a copy is its own."""
+        return self.server.server_info_stamp
+
+    def memory(self) -> Server[Any]:
+        """Return what the SDK's client takes to connect within this process."""
+        return self.server
+
+    async def run_stdio(self) -> None:
+        """Serve one client over stdin and stdout until it closes stdin, or SIGTERM or SIGINT comes."""
+        from agentos.mcp.server.stdio import run
+
+        try:
+            await run(self.server)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """End open streams in good order and leave nothing running. Connections are their transport's to end."""
+        self._changes.close()
+        await self._calls.close()
+
+    # -- the border --------------------------------------------------------------------------------------------
+
+    async def _border(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Pass a request on. What raises on the way is logged here, and the client is told that it did not work."""
+        try:
+            self._who(ctx)
+            return await call_next(ctx)
+        except (MCPError, ValidationError):  # the protocol's own words
+            if ctx.request_id is not None:
+                raise
+        except FOREIGN as error:  # nothing that went wrong in here is a client's business
+            let_cancellation_pass(error)
+            self._logger.exception("%s failed", ctx.method)
+            if ctx.request_id is not None:
+                raise MCPError(types.INTERNAL_ERROR, "Internal error; the host's log says why") from None
+        return None  # nobody waits for an answer to a notification
+
+    def _who(self, ctx: Context) -> Principal:
+        """Return for whom a request is made."""
+        if isinstance(self._principal, Principal):
+            return self._principal
+        found = self._principal(ctx)
+        if found is None:
+            raise MCPError(types.INVALID_REQUEST, "The request is refused: it is not known for whom it is made")
+        if not isinstance(found, Principal):
+            raise TypeError(f"principal: expected a Principal or None, got {type(found).__name__}")
+        return found
+
+    def _security(self) -> RequestStateSecurity:
+        if self._keys is None:
+            made = RequestStateSecurity.ephemeral(ttl=_STATE_LIFE)
+        else:
+            made = RequestStateSecurity(keys=self._keys, ttl=_STATE_LIFE)
+        made.bind_principal = lambda ctx: f"{self._who(ctx).kind}:{self._who(ctx).id}"
+        return made
+
+    # -- calls by the short cut --------------------------------------------------------------------------------
+
+    async def _short_cut(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Answer a plain call at once, in the form it has on the wire.
+
+        The SDK would check the request twice and the answer once more. The tool's own checks are stricter than the
+        former, and the answer is made here: what is saved pays for access, validation and audit.
+        """
+        call = self._plain_call(ctx)
+        if call is None:
+            return await call_next(ctx)
+        made = await self._answer(ctx, *call)
+        if not isinstance(made, dict):
+            made = made.model_dump(by_alias=True, mode="json", exclude_none=True)
+        if is_modern(ctx):
+            made["_meta"] = {types.SERVER_INFO_META_KEY: dict(self._stamp)}
+        else:
+            del made["resultType"]
+        return made
+
+    def _plain_call(self, ctx: Context) -> tuple[str, dict[str, Any] | None] | None:
+        """Return name and arguments of a call that has nothing else to it, by a client that introduced itself."""
+        params = ctx.params
+        if ctx.method != "tools/call" or params is None or ctx.session.client_capabilities is None:
+            return None
+        name, arguments = params.get("name"), params.get("arguments")
+        if type(name) is not str or name in self._own or not (arguments is None or type(arguments) is dict):
+            return None
+        return (name, arguments) if _PLAIN.issuperset(params) else None
+
+    # -- tools -------------------------------------------------------------------------------------------------
+
+    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:
+        who = self._who(ctx)
+        infos, cursor = self._pages.cut(self._offer.shown(ctx, who), params.cursor, self._offer.version)
+        tools = self._offer.items(infos, modern=is_modern(ctx))
+        if params.cursor is None:
+            searching = self._searching if self._offer.is_searched(who) else {}
+            tools = [*(own.item for own in (*searching.values(), *self._deciding.values())), *tools]
+        return _page("tools", tools, cursor)
+
+    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Item | types.InputRequiredResult:
+        own = self._own.get(params.name)
+        if own is not None:
+            result = await own.run(ctx, self._who(ctx), params.arguments)
+            return call_result(self.host.tools.executor.funnel.success(result, {}), None, is_modern=is_modern(ctx))
+        return await self._answer(ctx, params.name, params.arguments, params)
+
+    async def _answer(
+        self,
+        ctx: Context,
+        wire: str,
+        arguments: Mapping[str, Any] | None,
+        params: types.CallToolRequestParams | None = None,
+    ) -> Item | types.InputRequiredResult:
+        who, name = self._who(ctx), self._offer.own_name(wire)
+        if params is not None and params.request_state is not None:
+            answer = await self._asking.resumed(ctx, params, who)
+        else:
+            answer = await self._run(ctx, name, arguments, who)
+        if isinstance(answer, types.InputRequiredResult):
+            return answer
+        tool = None if type(answer.output) is dict else self.host.tools.get_tool(name, who)
+        return call_result(answer, tool, is_modern=is_modern(ctx))
+
+    async def _run(
+        self, ctx: Context, name: str, arguments: Mapping[str, Any] | None, who: Principal
+    ) -> ToolResult | types.InputRequiredResult:
+        id = self._calls.new_id()
+        call = self.host.tools.process_tool_call(ToolCall(name, arguments, id), who, session=session_of(ctx))
+        result = await self._calls.run(ctx, id, call)
+        if result.error is not None and result.error.type == "ApprovalRequired":
+            return await self._asking.about(ctx, result, who)
+        return result
+
+    # -- prompts and resources ---------------------------------------------------------------------------------
+
+    async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:
+        return self._paged("prompts", self._documents.prompts(self._who(ctx)), params)
+
+    async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Item:
+        found = self._documents.prompt(params.name, self._who(ctx))
+        if found is None:
+            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:100]!r}")
+        return found
+
+    async def _list_resources(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:
+        return self._paged("resources", self._documents.resources(self._who(ctx)), params)
+
+    async def _list_templates(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:  # noqa: ARG002 - a handler
+        return self._paged("resourceTemplates", TEMPLATES, params)
+
+    async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> Item:
+        found = self._documents.read(params.uri, self._who(ctx))
+        if found is None:
+            code = types.INVALID_PARAMS if is_modern(ctx) else RESOURCE_NOT_FOUND
+            raise MCPError(code, "Resource not found", {"uri": params.uri[:1_000]})
+        return {**_FRESH, **found}
+
+    def _paged(self, field: str, items: Sequence[Item], params: types.PaginatedRequestParams) -> Item:
+        page, cursor = self._pages.cut(items, params.cursor, self._offer.version)
+        return _page(field, page, cursor)
+
+    async def _listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        return await self._changes.on_listen(ctx, params, self._who(ctx))
+
+
+async def serve_stdio(host: Host, **options: Any) -> None:
+    """Serve *host* over stdin and stdout until the client is gone; *options* are those of MCPServer."""
+    await MCPServer(host, **options).run_stdio()
+
+
+def _spared(standing: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
+    """Pass by the SDK's spans as long as nobody collects any and none is to be continued."""
+    if not isinstance(standing, OpenTelemetryMiddleware):
+        return standing
+
+    async def spans(ctx: Context, call_next: CallNext) -> HandlerResult:
+        if isinstance(get_tracer_provider(), ProxyTracerProvider) and "traceparent" not in (ctx.meta or ()):
+            return await call_next(ctx)
+        return await standing(ctx, call_next)
+
+    return spans
+
+
+def _by_name(tools: Sequence[OwnTool]) -> dict[str, OwnTool]:
+    return {tool.item["name"]: tool for tool in tools}
+
+
+def _page(field: str, items: Sequence[Item], cursor: str | None) -> Item:
+    made = {**_FRESH, field: list(items)}
+    return made if cursor is None else {**made, "nextCursor": cursor}

@@ -1,0 +1,1 @@
+"""OpenAPI documents, and what is there already, as tools."""

@@ -1,0 +1,321 @@
+"""What is there already, as a tool: a callable of the host, or an operation of an OpenAPI document.
+
+Who may use it is read from where that is declared. What it does is said by whoever projects it, and never guessed.
+"""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from types import BuiltinFunctionType, FunctionType, MethodType, WrapperDescriptorType
+from typing import Any, TypeVar
+
+import attrs
+
+from agentos.errors import ToolDefinitionError
+from agentos.model.field_checks import did_you_mean, fault_of_owner
+from agentos.openapi.document import OpenAPIOperation
+from agentos.openapi.requests import Request
+from agentos.openapi.responses import sender_of
+from agentos.schema.validation import Checker, compile_schema
+from agentos.tools.tool import (
+    EFFECTS,
+    PUBLIC,
+    Access,
+    Tool,
+    _access,
+    _faults_of_access,
+    looks_like_tool,
+    tool,
+)
+
+__all__ = ["ProjectedTool", "project", "requires"]
+
+D = TypeVar("D")
+
+_DECLARED = "__required_access__"
+_GIVEN = ("input_schema", "execute", "function", "owner", "origin")
+_HOLDERS = 100
+_DESCRIPTION_LIMIT = 4_000
+_ROOM = 300
+"""How many frames of the stack a call may use before its arguments are checked."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ProjectedTool(Tool):
+    """A tool of something that was there before: whose it is, and where it came from."""
+
+    owner: str
+    """`builtin`, a pack's name, or `mcp/<server>`."""
+    origin: str
+    """`module:qualname` of a callable, or `GET /users/{id}` of an operation."""
+
+    def __attrs_post_init__(self) -> None:
+        Tool.__attrs_post_init__(self)
+        fault = fault_of_owner(self.owner)
+        if fault is None and self.owner == "mcp/":
+            fault = "expected the name of a server after mcp/"
+        if fault is not None:
+            raise ToolDefinitionError(f"tool {self.name!r}", "owner", fault)
+
+
+# -- who may use it ----------------------------------------------------------------------------------------------
+
+
+def requires(*rules: Any) -> Callable[[D], D]:
+    """Declare which access rules a function, a method or all methods of a class need; `requires(PUBLIC)` for none.
+
+    They are kept as `__required_access__`, for `project` and for the host's own layers. Declared twice, both count.
+    """
+    given = _normal(PUBLIC if rules == (PUBLIC,) else rules, "@requires")
+
+    def declare(subject: D) -> D:
+        holder = subject.__func__ if isinstance(subject, classmethod | staticmethod) else subject
+        shown = f"@requires on {getattr(subject, '__qualname__', type(subject).__name__)}"
+        access = _joined([*_declared_on(holder, shown), given])
+        try:
+            setattr(holder, _DECLARED, access)
+        except (AttributeError, TypeError):
+            raise ToolDefinitionError(
+                shown, "", "nothing can be declared on it; say required_access= where it is projected"
+            ) from None
+        return subject
+
+    return declare
+
+
+def _normal(value: Any, shown: str) -> Access:
+    """Return rules in one form and order; refuse what are no rules."""
+    access = _access(sorted(value, key=str) if isinstance(value, AbstractSet) else value)
+    for _, fault in _faults_of_access(access):
+        raise ToolDefinitionError(shown, "required_access", fault)
+    return access
+
+
+def _joined(declared: list[Access]) -> Access | None:
+    """Return all rules that any of *declared* names; PUBLIC adds none, and takes none away."""
+    rules = [rule for access in declared if isinstance(access, tuple) for rule in access]
+    if rules:
+        return tuple(dict.fromkeys(rules))
+    return PUBLIC if declared else None
+
+
+def _declared(subject: Any, shown: str) -> Access | None:
+    """Return what is declared on a callable, on what it wraps, and on the class that it is a method of."""
+    return _joined([access for holder in _holders(subject, shown) for access in _declared_on(holder, shown)])
+
+
+def _declared_on(holder: Any, shown: str) -> list[Access]:
+    if isinstance(holder, type):
+        found = [vars(base)[_DECLARED] for base in holder.__mro__ if _DECLARED in vars(base)]
+    else:
+        found = [holder.__required_access__] if hasattr(holder, _DECLARED) else []
+    return [_normal(value, shown) for value in found]
+
+
+def _holders(subject: Any, shown: str) -> list[Any]:
+    """Return everything that may carry the declaration of a callable, from the outside in."""
+    found: list[Any] = []
+    waiting = [subject]
+    while waiting:
+        holder = waiting.pop(0)
+        if not any(holder is known for known in found):
+            found.append(holder)
+            waiting += _inside(holder)
+        if len(found) > _HOLDERS:
+            raise ToolDefinitionError(
+                shown, "", f"it wraps more than {_HOLDERS} others: what they declare is not known"
+            )
+    return found
+
+
+def _inside(holder: Any) -> Iterator[Any]:
+    if isinstance(holder, functools.partial):
+        yield holder.func
+    if hasattr(holder, "__wrapped__"):
+        yield holder.__wrapped__
+    if isinstance(holder, MethodType):
+        yield holder.__func__
+        yield holder.__self__ if isinstance(holder.__self__, type) else type(holder.__self__)
+    elif not isinstance(holder, _PLAIN):
+        yield type(holder)
+        yield type(holder).__call__
+
+
+_PLAIN = (FunctionType, BuiltinFunctionType, WrapperDescriptorType, functools.partial, type)
+"""What has no class of its author's that could say more about it."""
+
+
+def _agreed(shown: str, declared: Access | None, given: Any) -> Access:
+    """Return the rules that count: those declared, and those given in addition."""
+    if given is None:
+        if declared is None:
+            raise ToolDefinitionError(
+                shown,
+                "required_access",
+                "say who may use it: where it is written, with @requires(...) or the scopes of an operation's "
+                "`security`; or here, with required_access= (rule ids, or PUBLIC)",
+            )
+        return declared
+    wanted = _normal(given, shown)
+    if not isinstance(declared, tuple):
+        return wanted
+    if not isinstance(wanted, tuple):
+        lost = ", ".join(map(repr, declared))
+        raise ToolDefinitionError(
+            shown, "required_access", f"PUBLIC would drop {lost}, declared where it is written; rules can only be added"
+        )
+    return tuple(dict.fromkeys([*declared, *wanted]))
+
+
+# -- what it is as a tool ----------------------------------------------------------------------------------------
+
+
+def project(
+    subject: Any,
+    *,
+    owner: str,
+    effect: Any = None,
+    required_access: Any = None,
+    name: str | None = None,
+    description: str | None = None,
+    send: Callable[[Request, Any], Any] | None = None,
+    **fields: Any,
+) -> ProjectedTool:
+    """Make a tool of a callable, or of an operation of an OpenAPI document, as it is.
+
+    Its schema comes from its type hints or from the document. *required_access* may add rules to those that are
+    declared, and drops none. *send* sends the requests of an operation: `send(request, context)`, sync or async,
+    returns an object or mapping with status, headers and body. Other keywords are those of `Tool`.
+    """
+    shown = _shown(subject)
+    if effect is None:
+        raise ToolDefinitionError(shown, "effect", f"say what it does: {_listed(EFFECTS)}; it is never guessed")
+    known = [field.name for field in attrs.fields(Tool) if field.name not in _GIVEN]
+    for field in fields:
+        if field not in known:
+            raise ToolDefinitionError(shown, field, f"unknown keyword{did_you_mean(field, known)}")
+    is_operation = isinstance(subject, OpenAPIOperation)
+    declared = subject.access if is_operation else _declared(subject, shown)
+    fields |= {"effect": effect, "required_access": _agreed(shown, _normal_or_none(declared, shown), required_access)}
+    fields |= {"owner": owner, "origin": shown, "name": name, "description": description}
+    return _of_operation(subject, send, fields) if is_operation else _of_callable(subject, send, fields)
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _normal_or_none(declared: Access | None, shown: str) -> Access | None:
+    return None if declared is None else _normal(declared, shown)
+
+
+def _shown(subject: Any) -> str:
+    """Return where *subject* comes from; refuse what can't be projected."""
+    if isinstance(subject, OpenAPIOperation):
+        return str(subject)
+    if looks_like_tool(subject) and not isinstance(subject, type):
+        raise ToolDefinitionError(
+            "project", "subject", f"{getattr(subject, 'name', '')!r} is a tool already; give it to a pack as it is"
+        )
+    if isinstance(subject, type) or not callable(subject):
+        found = subject.__name__ if isinstance(subject, type) else f"a {type(subject).__name__}"
+        raise ToolDefinitionError(
+            "project", "subject", f"expected a function, a method or an OpenAPIOperation, got {found}"
+        )
+    named = _named(subject)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _named(subject: Any) -> Any:
+    """Return what gives a callable its name: the function in it, or the class of an object."""
+    while isinstance(subject, functools.partial):
+        subject = subject.func
+    return subject if hasattr(subject, "__qualname__") else type(subject)
+
+
+# -- callables ---------------------------------------------------------------------------------------------------
+
+
+def _of_callable(subject: Any, send: Any, fields: dict[str, Any]) -> ProjectedTool:
+    owner, origin = fields.pop("owner"), fields.pop("origin")
+    if send is not None:
+        raise ToolDefinitionError(origin, "send", "only an operation of an OpenAPI document is sent; take it away")
+    if fields["name"] is None:
+        fields["name"] = _name_of(subject, origin)
+    made = tool(**fields)(_with_bound_hidden(subject, origin))
+    if made.execute is None:
+        raise ToolDefinitionError(origin, "", "it is a method without its object; take it from an instance")
+    values = {field.name: getattr(made, field.name) for field in attrs.fields(Tool)}
+    if not made.description and _named(subject) is type(subject):
+        values["description"] = inspect.cleandoc(type(subject).__doc__ or "")
+    return ProjectedTool(**values, owner=owner, origin=origin)
+
+
+def _name_of(subject: Any, origin: str) -> str:
+    named = _named(subject)
+    if named.__name__ == "<lambda>":
+        raise ToolDefinitionError(origin, "name", "a lambda has no name of its own; say name=")
+    if isinstance(named, type):
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", named.__name__).lower()
+    return str(named.__name__)
+
+
+def _with_bound_hidden(subject: Any, origin: str) -> Any:
+    """Return a callable without the keywords that a partial in it has bound: they are the host's, not a caller's."""
+    partials = [each for holder in _holders(subject, origin) if (each := _partial_in(holder)) is not None]
+    bound = {name for each in partials for name in each.keywords}
+    if not bound:
+        return subject
+    signature = inspect.signature(subject)
+    made = functools.partial(subject)
+    made.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[each for name, each in signature.parameters.items() if name not in bound]
+    )
+    return made
+
+
+def _partial_in(holder: Any) -> Any:
+    if isinstance(holder, functools.partial):
+        return holder
+    return getattr(holder, "__partialmethod__", None) or getattr(holder, "_partialmethod", None)
+
+
+# -- operations --------------------------------------------------------------------------------------------------
+
+
+def _of_operation(operation: OpenAPIOperation, send: Any, fields: dict[str, Any]) -> ProjectedTool:
+    shown = fields["origin"]
+    if not callable(send):
+        raise ToolDefinitionError(
+            shown, "send", "say send=, a function (request, context) that sends it and returns status, headers and body"
+        )
+    fields["name"] = fields["name"] or operation.id.replace(":", "_")
+    if fields["description"] is None:
+        fields["description"] = _description(operation)
+    if "output_schema" not in fields:
+        fields["output_schema"] = operation.output_schema
+    _check_schemas(operation.input_schema, fields["output_schema"], shown)
+    return ProjectedTool(input_schema=operation.input_schema, execute=sender_of(operation.request, send), **fields)
+
+
+def _description(operation: OpenAPIOperation) -> str:
+    words = [operation.summary, operation.description, "Deprecated." if operation.deprecated else ""]
+    text = "\n\n".join(dict.fromkeys(filter(None, words))) or str(operation)
+    return text if len(text) <= _DESCRIPTION_LIMIT else f"{text[: _DESCRIPTION_LIMIT - 1]}…"
+
+
+def _check_schemas(input_schema: Any, output_schema: Any, shown: str) -> None:
+    """Refuse now what could not be checked at a call."""
+    try:
+        _with_room(lambda: Checker(input_schema, f"the input schema of {shown}"), _ROOM)
+        if output_schema is not None:
+            compile_schema(output_schema, f"the output schema of {shown}", formats=False)
+    except RecursionError:
+        raise ToolDefinitionError(shown, "", "its schemas are nested too deep to be checked") from None
+
+
+def _with_room(make: Callable[[], Any], frames: int) -> Any:
+    """Call *make* as if deep in other calls: what works here works wherever it is needed."""
+    return make() if frames == 0 else _with_room(make, frames - 1)

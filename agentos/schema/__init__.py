@@ -1,0 +1,1 @@
+"""JSON Schema of Python types, and values checked, completed and built by it."""

@@ -1,0 +1,148 @@
+"""What a check is: an id, a sentence, and a function that finds things."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import attrs
+
+from agentos import Entry, EntryState, Tool
+from agentos.testing._candidate import Candidate, NotLoadedError
+from agentos.testing._furnishing import PreparingError
+from agentos.testing._leftovers import Holdings
+from agentos.testing._watchdog import StuckError
+from agentos.tools.lint.findings import Finding
+
+Remarks = AsyncIterator[Finding]
+Function = Callable[..., Remarks]
+NOT_AGAIN = "not again"
+"""What is kept of a candidate that could be loaded once, and then no more."""
+_SURVEY = "survey"
+_MOST = 5
+"""How many findings of one check about one tool are told: the rest would be the same again."""
+
+
+def _always(candidate: Candidate, tool: Tool | None) -> bool:  # noqa: ARG001 - the signature is the contract
+    return True
+
+
+@attrs.frozen
+class Check:
+    """Something that holds for every good pack. One that is about tools is made for each of them."""
+
+    id: str
+    function: Function = attrs.field(repr=False)
+    is_about_tools: bool = False
+    applies: Callable[[Candidate, Any], bool] = attrs.field(default=_always, repr=False)
+
+    @property
+    def summary(self) -> str:
+        """Return what the check says of a pack that passes, in a sentence."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+
+    async def run(self, candidate: Candidate, tool: Tool | None = None) -> list[Finding]:
+        """Return what the check finds; that it could not be finished is a finding too."""
+        try:
+            found = self.function(candidate, tool) if self.is_about_tools else self.function(candidate)
+            return _told([finding async for finding in found])
+        except NotLoadedError as error:
+            message, cure = _cant_be_loaded(candidate, error)
+        except PreparingError as error:
+            message, cure = str(error), "mend what prepares the room, such as conformance.py"
+        except (Exception, StuckError) as error:  # noqa: BLE001 - a pack is foreign code, whatever it is asked
+            message, cure = f"it could not be checked: {type(error).__name__}: {error}", "see where that comes from"
+        return [candidate.finding(self.id, message, cure, tool=tool.name if tool else "")]
+
+
+def _cant_be_loaded(candidate: Candidate, error: NotLoadedError) -> tuple[str, str]:
+    if _SURVEY not in candidate.kept:
+        return f"the pack can't be loaded: {error}", "see the check `loads`"
+    candidate.kept[NOT_AGAIN] = True
+    return f"the pack can't be loaded again: {error}", "undo in on_deactivate what on_activate did"
+
+
+def _told(found: list[Finding]) -> list[Finding]:
+    """Leave out what says the same again."""
+    told = list(dict.fromkeys(found))
+    if len(told) <= _MOST:
+        return told
+    last = attrs.evolve(told[_MOST - 1], message=f"{told[_MOST - 1].message} (and {len(told) - _MOST} more)")
+    return [*told[: _MOST - 1], last]
+
+
+CHECKS: dict[str, Check] = {}
+"""The checks by their ids, in the order in which they are made."""
+
+
+def check(id: str) -> Callable[[Function], Function]:
+    """Add a check about a pack."""
+
+    def add(function: Function) -> Function:
+        CHECKS[id] = Check(id, function)
+        return function
+
+    return add
+
+
+def tool_check(id: str, applies: Callable[[Candidate, Any], bool] = _always) -> Callable[[Function], Function]:
+    """Add a check about every tool of a pack that it *applies* to."""
+
+    def add(function: Function) -> Function:
+        CHECKS[id] = Check(id, function, is_about_tools=True, applies=applies)
+        return function
+
+    return add
+
+
+@attrs.frozen
+class Survey:
+    """What was seen when the pack was loaded for the first time."""
+
+    tools: list[Tool]
+    idle: list[Entry]
+    """What is not in force, although its secrets are there."""
+    left_over: list[tuple[str, str]]
+    is_empty: bool
+    """Whether there is nothing of it on any stack."""
+    secrets: list[str]
+    """The ids of the secrets that were declared or asked for."""
+
+
+async def survey(candidate: Candidate) -> Survey:
+    """Load the pack and unload it; the first time is the only one in which what is made once can be seen to stay."""
+    if _SURVEY not in candidate.kept:
+        async with candidate.room() as room:
+            before = Holdings.now(room)
+            async with candidate.host() as session:
+                tools, entries = session.all_tools(), session.entries()
+                declared = [need.id for one in entries for need in one.descriptor.required_secrets]
+                asked = [*dict.fromkeys([*declared, *session.secrets.reads])]
+            idle = [one for one in entries if not one.state.in_force and one.state != EntryState.UNBOUND]
+            candidate.kept[_SURVEY] = Survey(tools, idle, await before.held_back(candidate.grace), not entries, asked)
+    return known_survey(candidate)
+
+
+def known_survey(candidate: Candidate) -> Survey:
+    """Return what was seen when the pack was loaded; it was."""
+    found: Survey = candidate.kept[_SURVEY]
+    return found
+
+
+async def tools_of(candidate: Candidate) -> list[Tool]:
+    """Return the tools that the pack has on the stacks once it is loaded with all its secrets."""
+    return (await survey(candidate)).tools
+
+
+def is_bound(candidate: Candidate, tool: Tool) -> bool:  # noqa: ARG001 - the signature is the contract
+    """Tell whether a tool can be called at all."""
+    return tool.execute is not None
+
+
+def changes_things(candidate: Candidate, tool: Tool) -> bool:
+    """Tell whether a tool can be called and changes something."""
+    return is_bound(candidate, tool) and tool.effect != "read"
+
+
+def can_run(candidate: Candidate, tool: Tool) -> bool:
+    """Tell whether a tool may really be run in an examination."""
+    return is_bound(candidate, tool) and candidate.may_run(tool)

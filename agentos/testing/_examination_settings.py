@@ -1,0 +1,172 @@
+"""What an examination is told about a pack: by keywords, by a table of a file, by files in the pack's own folder."""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentos.errors import AgentOSError
+from agentos.loading.modules import is_path
+from agentos.model.field_checks import did_you_mean
+from agentos.model.parsing import read_file
+from agentos.testing._furnishing import PREPARING, read_prepare
+
+OWN_FILE = "conformance.toml"
+"""What a distribution's folder says of its pack, if it is named by that folder."""
+
+
+class SettingsError(ValueError):
+    """A setting of an examination that can't be meant: it names the place and the way out."""
+
+
+def own_settings(folder: Path) -> dict[str, Any]:
+    """Return what the folder of a distribution says of its pack, in `conformance.toml` and `conformance.py`."""
+    file, preparing = folder / OWN_FILE, folder / PREPARING
+    settings = settings_in(file, read_table(file)) if file.is_file() else {}
+    if preparing.is_file():
+        settings.setdefault("prepare", read_prepare(preparing))
+    return settings
+
+
+def read_table(file: Path) -> dict[str, Any]:
+    """Read a .toml or .json file."""
+    try:
+        found: dict[str, Any] = read_file(file)
+    except (AgentOSError, OSError) as error:
+        raise SettingsError(str(error)) from None
+    return found
+
+
+def settings_in(file: Path, said: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    """Return the settings of a table in *file*, checked, with its paths as they are meant there."""
+    where = f"{file}: {place}"
+    settings = checked(said, where)
+    if "seed" in settings:
+        settings["seed"] = folder_of(settings["seed"], file.parent, where)
+    if "beneath" in settings:
+        settings["beneath"] = [_from(file.parent, one) for one in settings["beneath"]]
+    if isinstance(settings.get("prepare"), str):
+        settings["prepare"] = read_prepare(file.parent / settings["prepare"])
+    return settings
+
+
+def _from(base: Path, pack: Any) -> Any:
+    """Return a pack that is named by a path as it is meant in *base*."""
+    return base / pack if isinstance(pack, str) and is_path(pack) else pack
+
+
+def folder_of(seed: str | Path, base: Path, where: str = "") -> Path:
+    """Return the folder that *seed* names, seen from *base*."""
+    folder = base / seed
+    if not folder.is_dir():
+        raise SettingsError(f"{where}seed: there is no folder {str(seed)!r} in {base}")
+    return folder.absolute()
+
+
+# -- what each of them may be ------------------------------------------------------------------------------------------
+
+
+def checked(said: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Return *said* if its keys are known and its values can be meant."""
+    for key, value in said.items():
+        if key not in _RULES:
+            known = ", ".join(_RULES)
+            raise SettingsError(f"{where}unknown key {key!r}{did_you_mean(key, _RULES)}; known: {known}")
+        fault = _RULES[key](value)
+        if fault is not None:
+            raise SettingsError(f"{where}{key}{fault}")
+    return dict(said)
+
+
+def _a_mapping(value: Any) -> str | None:
+    return None if isinstance(value, Mapping) else f": expected a table, got {type(value).__name__}"
+
+
+def _texts_by_name(value: Any) -> str | None:
+    if not isinstance(value, Mapping):
+        return _a_mapping(value)
+    wrong = next((name for name, one in value.items() if not isinstance(one, str)), None)
+    return None if wrong is None else f".{wrong}: expected a text, got {type(value[wrong]).__name__}"
+
+
+def _samples(value: Any) -> str | None:
+    if not isinstance(value, Mapping):
+        return _a_mapping(value)
+    for name, given in value.items():
+        if isinstance(given, Mapping):
+            continue
+        if not isinstance(given, list | tuple) or not all(isinstance(one, Mapping) for one in given):
+            return f".{name}: expected arguments by their names, or a list of such"
+        if not given:
+            return f".{name}: the list is empty; give at least one sample, or leave {name!r} out"
+    return None
+
+
+def _a_list(value: Any) -> str | None:
+    if isinstance(value, list | tuple):
+        return None
+    return f": expected a list, got {type(value).__name__}"
+
+
+def _ids(value: Any) -> str | None:
+    if isinstance(value, str) or not isinstance(value, Collection):
+        return f": expected a list of ids of checks, or a table of ids and reasons, got {type(value).__name__}"
+    for id in value:
+        if not isinstance(id, str):
+            return f": expected ids of checks, got {id!r:.60}"
+        if isinstance(value, Mapping) and (not isinstance(value[id], str) or not value[id].strip()):
+            return f'."{id}": expected a reason in words'
+    return None
+
+
+def _a_flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else f": expected true or false, got {value!r:.60}"
+
+
+def _seconds(value: Any) -> str | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return None if is_number and 0 < value < math.inf else f": expected seconds above 0, got {value!r:.60}"
+
+
+def _a_count(value: Any) -> str | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return None if is_count else f": expected a whole number above 0, got {value!r:.60}"
+
+
+def _a_path(value: Any) -> str | None:
+    is_path = isinstance(value, str | Path) and str(value).strip()
+    return None if is_path else f": expected the path of a folder, got {value!r:.60}"
+
+
+def _preparing(value: Any) -> str | None:
+    if callable(value) or (isinstance(value, str) and value.endswith(".py")):
+        return None
+    return f": expected a function, or the path of a Python file that has it, got {value!r:.60}"
+
+
+_RULES: dict[str, Callable[[Any], str | None]] = {
+    "options": _a_mapping,
+    "secrets": _texts_by_name,
+    "samples": _samples,
+    "beneath": _a_list,
+    "seed": _a_path,
+    "prepare": _preparing,
+    "sandboxed": _a_flag,
+    "limit": _seconds,
+    "grace": _seconds,
+    "cases": _a_count,
+    "skip": _ids,
+    "only": _ids,
+    "strict": _a_flag,
+}
+
+
+# -- names that only a loaded pack knows -------------------------------------------------------------------------------
+
+
+def known_among(names: Iterable[str], known: Collection[str], where: str, what: str) -> None:
+    """Refuse a name that is not among *known*, with the nearest one."""
+    for name in names:
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise SettingsError(f"{where}: there is no {what} {name!r}{did_you_mean(name, known)}; known: {listed}")

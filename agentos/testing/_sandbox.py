@@ -1,0 +1,373 @@
+"""The room that checks run in: a folder of its own, no network, no secrets of the machine, everything written down."""
+
+import asyncio
+import contextlib
+import functools
+import gc
+import io
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from agentos.secrets.catalog import SecretCatalog
+from agentos.testing._thread_pool import CountingPool, counted
+from agentos.testing.network import Attempt, offline
+
+_entered: ContextVar["Laboratory"] = ContextVar("agentos_laboratory")
+FRESH = "{tmp}"
+_PLACE = re.compile(r"\{([^\W\d]\w*)\}")
+
+
+def filled_in(value: Any) -> Any:
+    """Return a value with what the room that was entered knows in the place of every `{tmp}` and `{name}`.
+
+    A text that is nothing but a name becomes the value as it is, a number for instance. Other braces stay.
+    """
+    room = _entered.get(None)
+    if isinstance(value, str):
+        return value if room is None or "{" not in value else _filled(value, room.names)
+    if isinstance(value, Mapping):
+        return {key: filled_in(inner) for key, inner in value.items()}
+    return [filled_in(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _filled(text: str, names: Mapping[str, Any]) -> Any:
+    whole = _PLACE.fullmatch(text)
+    if whole is not None:
+        return names.get(whole[1], text)
+    return _PLACE.sub(lambda found: str(names.get(found[1], found[0])), text)
+
+
+@attrs.define
+class Laboratory:
+    """What is known of the time since the room was entered."""
+
+    folder: Path
+    attempts: list[Attempt]
+    records: list[logging.LogRecord]
+    warned: list[warnings.WarningMessage]
+    printed: io.StringIO
+    complained: io.StringIO
+    lost: list[str]
+    """What the event loop was told about exceptions and tasks that nobody looked at."""
+    written: Callable[[], str] = attrs.field(repr=False)
+    """Read what was written to the descriptor of standard output itself."""
+    pool: CountingPool = attrs.field(repr=False)
+    """Where the event loop works that is not told where."""
+    skipped: int = 0
+    names: dict[str, Any] = attrs.field(factory=dict)
+    """What stands for `{name}` in options, samples and secrets."""
+
+    def __attrs_post_init__(self) -> None:
+        self.names.setdefault("tmp", str(self.data))
+
+    def begin(self) -> None:
+        """Forget what was noted until now."""
+        for noted in (self.attempts, self.records, self.warned, self.lost):
+            del noted[:]
+        for stream in (self.printed, self.complained):
+            stream.seek(0)
+            stream.truncate()
+        self.skipped = len(self.written())
+
+    @property
+    def output(self) -> str:
+        """Return what went to standard output, by whatever way."""
+        return self.printed.getvalue() + self.written()[self.skipped :]
+
+    @property
+    def data(self) -> Path:
+        """Return the folder that `{tmp}` in options stands for."""
+        return self.folder / "data"
+
+    @property
+    def workplace(self) -> Path:
+        """Return the working folder."""
+        return self.folder / "cwd"
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was logged, as text."""
+        for record in self.records:
+            yield f"{record.name}: {_message(record)}"
+
+    def warnings(self) -> list[str]:
+        """Return what was warned of, as text."""
+        return [f"{one.category.__name__}: {one.message}" for one in self.warned]
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        text = record.getMessage()
+    except Exception:  # noqa: BLE001 - a record of foreign code: its arguments need not fit
+        text = f"{record.msg!r} {record.args!r}"
+    return f"{text} {record.exc_info[1]!r}" if record.exc_info and record.exc_info[1] else text
+
+
+class _Notes(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@contextmanager
+def laboratory() -> Iterator[Laboratory]:
+    """Enter the room, and leave the process as it was."""
+    notes, printed, complained = _Notes(), io.StringIO(), io.StringIO()
+    with contextlib.ExitStack() as undo:
+        _open.append(undo)
+        undo.callback(_open.remove, undo)
+        folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="agentos-", ignore_cleanup_errors=True)))
+        for name in ("tmp", "cwd", "data"):
+            (folder / name).mkdir()
+        undo.enter_context(_settings_kept())
+        undo.enter_context(_environment({"TMPDIR": str(folder / "tmp")}))
+        undo.enter_context(_temporary_folder(str(folder / "tmp")))
+        undo.enter_context(_import_path())
+        undo.enter_context(contextlib.chdir(folder / "cwd"))
+        undo.enter_context(_logged_to(notes))
+        written = undo.enter_context(_descriptor_redirected(_STANDARD_OUTPUT, folder))
+        undo.enter_context(contextlib.redirect_stdout(printed))
+        undo.enter_context(contextlib.redirect_stderr(complained))
+        warned = undo.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("always")
+        undo.enter_context(_fresh_garbage())
+        lost = undo.enter_context(_told_by_loop())
+        pool = undo.enter_context(counted())
+        attempts = undo.enter_context(offline(files=True))
+        room = Laboratory(folder, attempts, notes.records, warned, printed, complained, lost, written, pool)
+        undo.callback(_forgotten, _entered.set(room))
+        yield room
+
+
+def work_in_pool() -> dict[Any, str]:
+    """Return what waits or runs in the event loop's pool of the room that was entered, each with its name."""
+    room = _entered.get(None)
+    return {} if room is None else room.pool.unfinished
+
+
+_open: list[contextlib.ExitStack] = []
+"""How to leave the rooms that were entered and not left, the innermost last."""
+
+
+@contextmanager
+def unwinding() -> Iterator[None]:
+    """Leave at the end of the block every room that was entered in it, also where the loop that did so is gone."""
+    depth = len(_open)
+    try:
+        yield
+    finally:
+        while len(_open) > depth:
+            _open[-1].close()
+
+
+def _forgotten(token: Token["Laboratory"]) -> None:
+    with contextlib.suppress(ValueError):  # it was entered in a task that is gone, and whose context is gone with it
+        _entered.reset(token)
+
+
+_STANDARD_OUTPUT = 1
+
+
+@contextmanager
+def _descriptor_redirected(number: int, folder: Path) -> Iterator[Callable[[], str]]:
+    """Lead what is written to a descriptor into a file, also by child processes; give a function that reads it."""
+    _flush()
+    try:
+        kept = os.dup(number)
+    except OSError:  # it is closed
+        yield str
+        return
+    with tempfile.TemporaryFile("a+b", dir=folder) as file:  # what is appended goes to the end, wherever one reads
+
+        def read() -> str:
+            _flush()
+            os.lseek(file.fileno(), 0, os.SEEK_SET)
+            return os.read(file.fileno(), _MOST_READ).decode("utf-8", "replace")
+
+        os.dup2(file.fileno(), number)
+        try:
+            yield read
+        finally:
+            _flush()
+            os.dup2(kept, number)
+            os.close(kept)
+
+
+_MOST_READ = 1_000_000
+
+
+def _flush() -> None:
+    """Have the interpreter's own stream, which leads to the descriptor, write what it holds."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # there is none, or it is closed
+        sys.__stdout__.flush()  # type: ignore[union-attr]
+
+
+@contextmanager
+def _told_by_loop() -> Iterator[list[str]]:
+    """Note what the running event loop complains about."""
+    told: list[str] = []
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+
+    def note(_: Any, context: Mapping[str, Any]) -> None:
+        told.append(f"{context.get('message')} {context.get('exception')!r}")
+
+    loop.set_exception_handler(note)
+    try:
+        yield told
+    finally:
+        loop.set_exception_handler(before)
+
+
+@contextmanager
+def _settings_kept() -> Iterator[None]:
+    """Put back at the end what a pack may have changed for the whole process."""
+    handlers = {one: signal.getsignal(one) for one in signal.valid_signals()}
+    hooks = sys.excepthook, sys.unraisablehook, threading.excepthook
+    limit, seconds, mask = sys.getrecursionlimit(), socket.getdefaulttimeout(), _umask()
+    try:
+        yield
+    finally:
+        os.umask(mask)
+        sys.excepthook, sys.unraisablehook, threading.excepthook = hooks
+        sys.setrecursionlimit(limit)
+        socket.setdefaulttimeout(seconds)
+        for one, handler in handlers.items():
+            if handler is not None and signal.getsignal(one) is not handler:
+                signal.signal(one, handler)
+
+
+@functools.cache
+def _variables() -> list[str]:
+    """Return the environment variables that hold secrets."""
+    return [name for definition in SecretCatalog.shipped() for name in definition.variables]
+
+
+@contextmanager
+def _environment(more: Mapping[str, str]) -> Iterator[None]:
+    """Take the machine's own secrets out of the environment, and put everything back at the end."""
+    before = dict(os.environ)
+    for name in _variables():
+        os.environ.pop(name, None)
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _temporary_folder(path: str) -> Iterator[None]:
+    before, tempfile.tempdir = tempfile.tempdir, path
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+@contextmanager
+def _fresh_garbage() -> Iterator[None]:
+    """Keep what is old out of garbage collections: they are quick then, and find only what is of this room."""
+    if gc.get_freeze_count():  # somebody else's doing, and not to be undone
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
+def _import_path() -> Iterator[None]:
+    """Let what is imported from the working folder be found when that is another one."""
+    before = list(sys.path)
+    sys.path[:] = [str(Path(one).absolute()) for one in before]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+@contextmanager
+def _logged_to(handler: logging.Handler) -> Iterator[None]:
+    """Have everything that is logged noted, and shown to nobody else."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    root.handlers[:] = [handler]
+    root.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+def settings_of_process() -> dict[str, Any]:
+    """Return what the whole process shares and a pack should leave as it was, by name."""
+    handlers = {f"the handler of {one.name}": signal.getsignal(one) for one in signal.valid_signals() if _has_name(one)}
+    return {
+        **{f"the environment variable {name}": value for name, value in os.environ.items()},
+        **handlers,
+        "the working folder": _here(),
+        "sys.path": tuple(sys.path),
+        "sys.meta_path": tuple(id(one) for one in sys.meta_path),
+        "sys.excepthook": sys.excepthook,
+        "sys.unraisablehook": sys.unraisablehook,
+        "threading.excepthook": threading.excepthook,
+        "sys.stdout": id(sys.stdout),
+        "sys.stderr": id(sys.stderr),
+        "the umask": _umask(),
+        "the recursion limit": sys.getrecursionlimit(),
+        "the default timeout of sockets": socket.getdefaulttimeout(),
+        **_settings_of_logging(),
+    }
+
+
+def _umask() -> int:
+    """Return the mask of new files. Asking the system for it sets it, so it is asked only where nothing tells."""
+    try:
+        lines = Path("/proc/self/status").read_text("ascii", "replace").splitlines()
+        return int(next(line for line in lines if line.startswith("Umask:")).split()[1], 8)
+    except (OSError, StopIteration, ValueError):
+        mask = os.umask(0o077)
+        os.umask(mask)
+        return mask
+
+
+def _has_name(one: Any) -> bool:
+    return hasattr(one, "name")
+
+
+def _here() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return "a folder that is gone"
+
+
+def _settings_of_logging() -> dict[str, Any]:
+    root = logging.getLogger()
+    named = {name: one for name, one in root.manager.loggerDict.items() if isinstance(one, logging.Logger)}
+    settings: dict[str, Any] = {"the level of the root logger": root.level, "logging.disable": root.manager.disable}
+    for name, logger in {"the root logger": root, **named}.items():
+        handlers = [id(one) for one in logger.handlers if not isinstance(one, logging.NullHandler)]
+        settings[f"the log handlers of {name}"] = handlers
+    return settings

@@ -1,0 +1,1 @@
+"""What a pack's tools could say better."""

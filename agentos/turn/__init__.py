@@ -1,0 +1,1 @@
+"""A turn with a model."""

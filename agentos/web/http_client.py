@@ -1,0 +1,150 @@
+"""A request, its redirects, and its answer."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import attrs
+
+from agentos.web._http_library import needed
+from agentos.web._outgoing import File, Outgoing, Pairs, outgoing, with_params
+from agentos.web._responses import WebResponse, bad, read_body, read_headers
+from agentos.web._urls import Target, join, parse
+from agentos.web.reach_policy import WebPolicy
+from agentos.web.web_errors import WebError, refused, shown
+
+if TYPE_CHECKING:
+    import httpcore
+
+    from agentos.web._wire import Wire
+
+_SEE_OTHER = (301, 302, 303)
+_SAME_AGAIN = (307, 308)
+
+
+@attrs.frozen
+class _Limits:
+    bytes: int
+    seconds: float
+    redirects: int
+
+
+class WebClient:
+    """Sends requests within a policy. Nothing is kept between requests but connections: no cookies, no credentials.
+
+    resolve: a function (host, port) that returns the addresses of a name, awaited; the system's by default.
+    tls: which certificates are trusted; the usual ones by default.
+    """
+
+    def __init__(
+        self,
+        policy: WebPolicy | None = None,
+        *,
+        resolve: Callable[[str, int], Awaitable[Iterable[str]]] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.policy = policy or WebPolicy()
+        self._resolve = resolve
+        self._tls = tls
+        self._wire: Wire | None = None
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, Any] | Pairs | None = None,
+        headers: Mapping[str, str] | Pairs | None = None,
+        json: Any = None,
+        content: bytes | str | None = None,
+        data: Mapping[str, Any] | Pairs | None = None,
+        files: Mapping[str, File] | None = None,
+        max_bytes: int | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - narrows the policy's
+        max_redirects: int | None = None,
+    ) -> WebResponse:
+        """Send a request and return the answer, whatever its status; raise WebError if there is none.
+
+        A redirect is followed to where the policy allows it: without credentials and with no other headers of the
+        caller when the origin changes, never from https to http. Of `max_redirects=0` the redirect is the answer.
+        The limits can be made smaller than the policy's, not larger.
+        """
+        target = parse(with_params(url, params))
+        sent = outgoing(method, headers, json=json, content=content, data=data, files=files)
+        limits = self._limits(max_bytes, timeout, max_redirects)
+        try:
+            async with asyncio.timeout(limits.seconds):
+                return await self._follow(sent, target, limits)
+        except TimeoutError:
+            pass
+        message = f"{shown(target.host)} did not answer within {limits.seconds:g} s; try again later, or ask for less"
+        raise WebError("timeout", message, target.host)
+
+    def _limits(self, size: int | None, seconds: float | None, redirects: int | None) -> _Limits:
+        policy = self.policy
+        asked = {"max_bytes": size, "timeout": seconds, "max_redirects": redirects}
+        given = {name: min(value, getattr(policy, name)) for name, value in asked.items() if value is not None}
+        if given:
+            policy = attrs.evolve(policy, **given)
+        return _Limits(policy.max_bytes, policy.timeout, policy.max_redirects)
+
+    async def _follow(self, sent: Outgoing, target: Target, limits: _Limits) -> WebResponse:
+        """Send a request, and again to wherever it is redirected, each time checked anew."""
+        for _ in range(limits.redirects + 1):
+            self.policy.check(target)
+            response = await self._exchange(sent, target, limits)
+            location = response.headers.get("location")
+            is_redirect = response.status in (*_SEE_OTHER, *_SAME_AGAIN)
+            if limits.redirects == 0 or not is_redirect or location is None:
+                return response
+            sent, target = _redirected(sent, target, response.status, location)
+        raise bad(target.host, f"redirects more than {limits.redirects} times")
+
+    async def _exchange(self, sent: Outgoing, target: Target, limits: _Limits) -> WebResponse:
+        """Send one request and read the answer to its end."""
+
+        async def read(response: "httpcore.Response") -> WebResponse:
+            headers = read_headers(response.headers, target.host)
+            stream = cast("AsyncGenerator[bytes, None]", response.aiter_stream())
+            async with contextlib.aclosing(stream) as chunks:
+                is_head = sent.method == "HEAD"  # says how long a body would be, and has none
+                body = b"" if is_head else await read_body(chunks, headers, limits.bytes, target.host)
+            return WebResponse(response.status, headers, body, str(target), target.host)
+
+        return await self._connections().exchange(sent, target, read)
+
+    def _connections(self) -> "Wire":
+        wire: Wire = self._wire or needed("_wire").Wire(self.policy, self._resolve, self._tls)
+        self._wire = wire
+        return wire
+
+    async def aclose(self) -> None:
+        """Close all connections. A request after that opens new ones."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            await wire.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _redirected(sent: Outgoing, target: Target, status: int, location: str) -> tuple[Outgoing, Target]:
+    """Return what is sent next, and where to."""
+    new = join(target, location)
+    if target.scheme == "https" and new.scheme == "http":
+        raise refused(new.host, f"{shown(target.host)} redirects there from https to http")
+    if status in _SEE_OTHER and sent.method not in ("GET", "HEAD"):
+        sent = sent.as_get()
+    if new.origin != target.origin:
+        if sent.body is not None:
+            raise refused(new.host, f"{shown(target.host)} redirects there and wants what was sent to go with it")
+        sent = sent.without_credentials()
+    return sent, new
