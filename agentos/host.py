@@ -23,10 +23,11 @@ from agentos.access.principals import Principals
 from agentos.access.proposals import Proposals
 from agentos.base.foreign import to_the_end
 from agentos.calls.approvals import Approvals
+from agentos.calls.catalog import ToolCatalog
 from agentos.calls.executor import ToolExecutor
-from agentos.calls.guard import Guard
+from agentos.calls.invocation import AccessServices
 from agentos.calls.orchestrator import ToolOrchestrator
-from agentos.calls.runner import Runner
+from agentos.calls.steps.record import AuditRecorder
 from agentos.errors import AgentOSError
 from agentos.extensions.manager import ExtensionManager
 from agentos.kinds.hitl_handler import Handlers
@@ -151,35 +152,29 @@ class AgentOS:
     ) -> ToolOrchestrator:
         """Put together what stands between a call and its tool; *clock* dates things, *stopwatch* counts windows."""
         store, audit, masker = self._store, self.audit, self.extensions.masker
-        executor = ToolExecutor(self.extensions.registry("tool"))
-        self.grants = Grants(store, audit, find=executor.find, masker=masker, clock=clock)
-        denials = Denials(policy, self.grants)
+        catalog = ToolCatalog(self.extensions.registry("tool"))
+        self.grants = Grants(store, audit, find=catalog.find, masker=masker, clock=clock)
         self._idempotency = Idempotency(store, clock)
-        runner = Runner(executor, Budgets(policy.budgets, stopwatch), self._idempotency, audit, masker)
-        self._recording = runner.recording
-        self.approvals = Approvals(
-            Proposals(store, audit, clock),
-            runner,
-            denials,
+        budgets = Budgets(policy.budgets, stopwatch)
+        self._access = AccessServices(
+            audit=audit,
             grants=self.grants,
+            denials=Denials(policy, self.grants),
             policy=policy,
-            store=store,
-            masker=masker,
-            clock=clock,
-            ask=Handlers(self.extensions).ask,
-            principals=principals,
+            budgets=budgets,
+            asking_budgets=budgets.asking(),
+            idempotency=self._idempotency,
+            is_shared=store.is_durable,
+            recorder=AuditRecorder(audit, self.grants),
+        )
+        executor = ToolExecutor(catalog, access=self._access)
+        ask = Handlers(self.extensions).ask
+        proposals = Proposals(store, audit, clock)
+        self.approvals = Approvals(
+            proposals, executor, self._access, store=store, clock=clock, ask=ask, principals=principals
         )
         audit.after_batch = self._look_around
-        guard = Guard(
-            runner,
-            self.approvals,
-            denials,
-            grants=self.grants,
-            policy=policy,
-            masker=masker,
-            is_shared=store.is_durable,
-        )
-        return ToolOrchestrator(self.extensions, executor=executor, guard=guard)
+        return ToolOrchestrator(self.extensions, executor=executor)
 
     def tools_service(self, owner: str = "builtin") -> ToolsService:
         """Return what running code registers tools with, as *owner*: `builtin`, a pack's name, or `mcp/<server>`."""
@@ -236,7 +231,7 @@ class AgentOS:
         raised = await self.extensions.shutdown()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_RECORDING):
-                await self._recording.drained()
+                await self._access.recording.drained()
         await self._settle()
         try:
             await self.audit.close()

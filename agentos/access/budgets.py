@@ -102,6 +102,7 @@ class Budgets:
     def __init__(self, budgets: tuple[Budget, ...], clock: Callable[[], float] = time.monotonic) -> None:
         self._books: list[tuple[Budget, _Book]] = [(one, _Book()) for one in budgets]
         self._clock = clock
+        self.has_any = bool(budgets)
         self.counts_running = any(one.concurrency is not None for one in budgets)
 
     def asking(self) -> "Budgets":

@@ -7,7 +7,7 @@ import attrs
 
 from agentos.access.grants import Grant, Grants
 from agentos.access.policy import Policy
-from agentos.tools.ready import Prepared
+from agentos.tools.ready import ReadyTool
 from agentos.tools.tool import Tool
 
 
@@ -26,13 +26,13 @@ class Denials:
         barring = self._grants.barring(principal)
         return next((_by_grant(qualified_id, one) for one in barring if one.names(tool, qualified_id)), None)
 
-    def of_tool(self, prepared: Prepared) -> str | None:
+    def of_tool(self, prepared: ReadyTool) -> str | None:
         """Return what the host denies to everybody: every call of a tool."""
         pattern = self._policy.denies(prepared.tool, prepared.qualified_id)
         return None if pattern is None else _by_host(prepared.qualified_id, pattern)
 
     def of_call(
-        self, prepared: Prepared, principal: str, session: str | None, arguments: Mapping[str, Any]
+        self, prepared: ReadyTool, principal: str, session: str | None, arguments: Mapping[str, Any]
     ) -> str | None:
         """Return what denies one call."""
         denied = self.of_tool(prepared)

@@ -7,10 +7,8 @@ from typing import Any, Literal
 
 import attrs
 
-from agentos.access.denials import Denials
 from agentos.access.gate import Decision
-from agentos.access.grants import Grants, is_text, name_of, session_id
-from agentos.access.policy import Policy
+from agentos.access.grants import is_text, name_of, session_id
 from agentos.access.principals import Present, Principals, narrower
 from agentos.access.proposals import (
     FORGED,
@@ -24,16 +22,18 @@ from agentos.access.proposals import (
 )
 from agentos.base.canonical import digest
 from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled, to_the_end
+from agentos.calls.executor import ToolExecutor
+from agentos.calls.invocation import AccessServices, Invocation
 from agentos.calls.results import as_text
-from agentos.calls.runner import Progress, Runner
+from agentos.calls.steps.once import key_of
 from agentos.errors import StoreError
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult
-from agentos.secrets.masking import Masker, MaskingLogger
+from agentos.secrets.masking import MaskingLogger
 from agentos.store import Store
-from agentos.tools.ready import Prepared
+from agentos.tools.ready import ReadyTool
 from agentos.tools.tool import EFFECTS
-from agentos.tools.tool_context import Approval, ToolContext
+from agentos.tools.tool_context import Approval
 
 
 @attrs.frozen
@@ -80,25 +80,22 @@ class Approvals:
     def __init__(
         self,
         proposals: Proposals,
-        runner: Runner,
-        denials: Denials,
+        executor: ToolExecutor,
+        access: AccessServices,
         *,
-        grants: Grants,
-        policy: Policy,
         store: Store,
-        masker: Masker,
         clock: Callable[[], float],
         ask: Ask = nobody,
         principals: Principals | None = None,
     ) -> None:
         self._proposals = proposals
-        self._runner = runner
-        self._executor = runner.executor
-        self._denials = denials
-        self._grants = grants
-        self._policy = policy
+        self._executor = executor
+        self._catalog = executor.catalog
+        self._results = executor.results
+        self._access = access
+        self._policy = access.policy
         self._store = store
-        self._masker = masker
+        self._masker = masker = executor.services.masker
         self._clock = clock
         self._ask = ask
         self._logger = MaskingLogger("agentos.approvals", masker)
@@ -108,8 +105,7 @@ class Approvals:
         self._left: dict[str, Stored] = {}
         """What was cut off, and may run again once its tool is there."""
         self._looked_back = False
-        self.door: Any = None
-        """Where the calls go that an approved tool makes itself."""
+        access.proposer = self
 
     # -- for people --------------------------------------------------------------------------------------------
 
@@ -131,41 +127,53 @@ class Approvals:
 
         *by* is who approves: by default the proposer. Whatever is wrong is the result, of type ProposalInvalid.
         """
-        return await self._approve(token_or_id, by, Progress())
+        return await self._approve(token_or_id, by)
 
-    async def _approve(self, token_or_id: str, by: Principal | str | None, progress: Progress) -> ToolResult:
+    async def _approve(
+        self, token_or_id: str, by: Principal | str | None, asking: Invocation | None = None
+    ) -> ToolResult:
         try:
             await self._look_back()
             stored = await self._found(token_or_id)
             fault = self._proposals.fault(stored)
             if fault is not None or stored is None:
-                return self._invalid(fault or "", stored, by)
-            return await self._apply(stored, by, progress)
+                return self.invalid(fault or "", stored, by)
+            return await self._apply(stored, by, asking)
         except StoreError as error:
             self._logger.warning("a proposal could not be applied: %s", error)
             message = "nothing was done, because the store can't be used now; the host's log says why"
-            return self._executor.funnel.failure("Refused", message, {})
+            return self._results.failure("Refused", message, {})
 
     async def edit(self, id: str, arguments: Mapping[str, Any], by: Principal | str | None = None) -> Proposal:
         """Replace a proposal by one with other *arguments*, checked and gated anew, with a token of its own."""
         stored = await self._waiting(id, by)
         old, who = stored.proposal, await self._as_now(stored, by)
-        prepared = self._executor.find(old.tool)
-        if prepared is None or (fault := self._fault_of_tool(prepared, stored)) is not None:
-            raise ProposalError(self._why_not_in_force(old, stored) if prepared is None else str(fault))
+        ready = self._catalog.find(old.tool)
+        if ready is None or (fault := self._fault_of_tool(ready, stored)) is not None:
+            raise ProposalError(self._why_not_in_force(old, stored) if ready is None else str(fault))
         if not isinstance(arguments, Mapping):
             raise ProposalError(f"arguments: expected a mapping, got {type(arguments).__name__}")
-        call = ToolCall(prepared.tool.name, dict(arguments), idempotency_key=stored.idempotency_key)
-        checked = self._executor.arguments(prepared, call)
+        call = ToolCall(ready.tool.name, dict(arguments), idempotency_key=stored.idempotency_key)
+        checked = self._executor.arguments(ready, call)
         if isinstance(checked, ToolResult):
             raise ProposalError(str(checked.error.message if checked.error else checked.content))
-        session = self._session_of(stored)
-        context = self._executor.context(prepared, call, who, session, 0, self.door)
-        if fault := self._fault_of_call(prepared, checked, who, session):
+        invocation = self._invocation(ready, call, checked, who, self._session_of(stored))
+        if fault := self._fault_of_call(invocation):
             raise ProposalError(fault)
-        decision = Decision("ask", "edited", f"{old.reason} (edited)" if not old.parent else old.reason)
-        edit = {"replaces": old.id, "by": name_of(by) or old.principal.key}
-        return await self._propose(prepared, checked, context, decision, **edit)
+        reason = f"{old.reason} (edited)" if not old.parent else old.reason
+        return await self._propose(invocation, reason, replaces=old.id, by=name_of(by) or old.principal.key)
+
+    def _invocation(
+        self,
+        ready: ReadyTool,
+        call: ToolCall,
+        arguments: dict[str, Any],
+        principal: Principal,
+        session: Mapping[str, Any],
+    ) -> Invocation:
+        invocation = self._executor.invocation(call, principal, session)
+        invocation.ready, invocation.arguments = ready, arguments
+        return invocation
 
     async def reject(self, id: str, reason: str, by: Principal | str | None = None) -> None:
         """Close a proposal without running it. The *reason* is for the record, and for whoever made the call."""
@@ -189,32 +197,26 @@ class Approvals:
 
     # -- for the gate ------------------------------------------------------------------------------------------
 
-    async def propose(
-        self,
-        prepared: Prepared,
-        arguments: dict[str, Any],
-        context: ToolContext,
-        decision: Decision,
-        progress: Progress,
-    ) -> ToolResult:
+    async def propose(self, invocation: Invocation) -> ToolResult:
         """Ask for approval of a call: the result is the call's own if somebody answers at once."""
         try:
-            proposal = await self._propose(prepared, arguments, context, decision)
+            reason = "" if invocation.decision is None else invocation.decision.reason
+            proposal = await self._propose(invocation, reason)
         except (StoreError, ProposalError) as error:
-            self._logger.warning("a proposal of %s could not be made: %s", prepared.qualified_id, error)
+            self._logger.warning("a proposal of %s could not be made: %s", invocation.ready.qualified_id, error)
             message = "the call needs approval, and no proposal could be made of it"
             detail = f": {error}" if isinstance(error, ProposalError) else "; the host's log says why"
-            return self._executor.funnel.failure("Refused", message + detail, prepared.meta)
-        await settled(self._executor.tell(context, "approval", {"proposal": proposal.id, "reason": proposal.reason})())
+            return invocation.failure("Refused", message + detail)
+        await settled(invocation.tell("approval", None, {"proposal": proposal.id, "reason": proposal.reason})())
         try:
             answer = await self._ask_around(attrs.evolve(proposal, token=None))
         except asyncio.CancelledError:  # nobody waits for the result: it must not run later
             await to_the_end(self._drop(proposal.id))
             raise
-        result = None if answer is None else await self._answered(proposal, answer, progress)
+        result = None if answer is None else await self._answered(proposal, answer, invocation)
         if result is not None:
             return result
-        return await self._decided_meanwhile(proposal.id) or self._required(prepared, proposal)
+        return await self._decided_meanwhile(proposal.id) or self._required(invocation, proposal)
 
     async def _decided_meanwhile(self, id: str) -> ToolResult | None:
         """Return what became of a proposal that somebody decided on while others were asked about it."""
@@ -229,9 +231,9 @@ class Approvals:
 
     def _refused(self, id: str, reason: str) -> ToolResult:
         message = f"a person refused the call: {reason}"
-        return self._executor.funnel.failure("Refused", message, {"proposal": id})
+        return self._results.failure("Refused", message, {"proposal": id})
 
-    def _required(self, prepared: Prepared, proposal: Proposal) -> ToolResult:
+    def _required(self, invocation: Invocation, proposal: Proposal) -> ToolResult:
         until = proposal.expires_at.isoformat(timespec="seconds")
         message = (
             f"{proposal.reason}. It waits for approval as proposal {proposal.id} until {until}; do not repeat the call"
@@ -242,7 +244,7 @@ class Approvals:
             "expires_at": proposal.expires_at.isoformat(),
             "reason": proposal.reason,
         }
-        return self._executor.funnel.failure("ApprovalRequired", message, prepared.meta, details)
+        return invocation.failure("ApprovalRequired", message, details)
 
     async def _ask_around(self, proposal: Proposal) -> Answer | None:
         """Tell whoever handles approvals; one who raises, or takes longer than the proposal lasts, has not answered."""
@@ -255,7 +257,7 @@ class Approvals:
             return None
         if answer is None or (isinstance(answer, Answer) and answer.decision in _ANSWERS):
             return answer
-        self._logger.error("proposal %s got an answer that is none", proposal.id)
+        self._logger.error("proposal %s got an invalid answer", proposal.id)
         return None
 
     async def _drop(self, id: str) -> None:
@@ -264,7 +266,7 @@ class Approvals:
         except StoreError as error:
             self._logger.warning("proposal %s of a cancelled call could not be closed: %s", id, error)
 
-    async def _answered(self, proposal: Proposal, answer: Answer, progress: Progress) -> ToolResult | None:
+    async def _answered(self, proposal: Proposal, answer: Answer, asking: Invocation) -> ToolResult | None:
         """Return what an answer comes to; None if it does not count: the proposal goes on waiting then."""
         try:
             if answer.decision == "reject":
@@ -275,60 +277,55 @@ class Approvals:
                 proposal = await self.edit(proposal.id, answer.arguments or {}, answer.by)
             elif fault := self._fault_of_approver(proposal, answer.by):
                 raise ProposalError(fault)
-            return await self._approve(proposal.id, answer.by, progress)
+            return await self._approve(proposal.id, answer.by, asking)
         except ProposalError as error:
             self._note_invalid(str(error), proposal, answer.by)
             self._logger.warning("an answer to proposal %s does not count: %s", proposal.id, error)
             return None
 
     async def _propose(
-        self,
-        prepared: Prepared,
-        arguments: dict[str, Any],
-        context: ToolContext,
-        decision: Decision,
-        *,
-        replaces: str | None = None,
-        by: str | None = None,
+        self, invocation: Invocation, reason: str, *, replaces: str | None = None, by: str | None = None
     ) -> Proposal:
-        preview = await self._preview(prepared, arguments, context)
+        preview = await self._preview(invocation)
         now = datetime.fromtimestamp(self._clock(), UTC)
-        entry = prepared.entry
+        ready, arguments = invocation.ready, invocation.arguments
+        entry = ready.entry
         draft = Proposal(
             id=new_id(),
-            tool=prepared.qualified_id,
+            tool=ready.qualified_id,
             arguments=arguments,
             preview=preview,
-            principal=context.principal,
-            effect=self._effect_of(prepared),
+            principal=invocation.principal,
+            effect=self._effect_of(ready),
             state="proposed",
             created_at=now,
             expires_at=now + timedelta(seconds=self._policy.proposal_ttl),
-            reason=self._masker.mask(decision.reason),
-            shadows=shadowed_by(self._executor.registry.stack(entry.id), entry),
+            reason=self._masker.mask(reason),
+            shadows=shadowed_by(self._catalog.registry.stack(entry.id), entry),
             pack=entry.source.pack,
             version=entry.source.version,
             origin=entry.source.origin,
-            definition=prepared.definition,
+            definition=ready.definition,
             parent=replaces,
         )
-        key = self._runner.key_of(prepared, context)
+        key = key_of(invocation)
         proposal = await self._proposals.add(
             draft,
             secret=self._masker.mask_data(arguments) != arguments,
             replaces=replaces,
             by=by,
-            entry_state=self._place_of(prepared),
-            session_id=session_id(context.session, self._masker),
+            entry_state=self._place_of(ready),
+            session_id=session_id(invocation.session, self._masker),
             idempotency_key=None if key is None else key.key,
         )
-        if context.session:
-            self._keep_session(proposal.id, context.session)
+        if invocation.session:
+            self._keep_session(proposal.id, invocation.session)
         return proposal
 
-    async def _preview(self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext) -> Any:
+    async def _preview(self, invocation: Invocation) -> Any:
         """Return what a dry run says, else the arguments: whoever approves must see something of what will run."""
-        shown, masked = await self._executor.preview(prepared, arguments, context), self._masker.mask_data(arguments)
+        masked = self._masker.mask_data(invocation.arguments)
+        shown = await self._executor.pipeline.preview(invocation)
         if shown is None:
             return masked
         if not shown.success:
@@ -345,65 +342,45 @@ class Approvals:
     # -- applying ----------------------------------------------------------------------------------------------
 
     async def _apply(
-        self, stored: Stored, by: Principal | str | None, progress: Progress, *, again: bool = False
+        self, stored: Stored, by: Principal | str | None, asking: Invocation | None = None, *, again: bool = False
     ) -> ToolResult:
-        """Check once more what may have changed since, and run exactly what was stored."""
+        """Check once more what may have changed since, and run exactly what was stored.
+
+        *asking* is the call that waits for this answer, if one does.
+        """
         proposal = stored.proposal
-        fault = self._fault_of_approver(proposal, by)
-        if fault is not None:
-            return self._invalid(fault, stored, by)
-        prepared = self._executor.find(proposal.tool)
-        if prepared is None:
-            return self._invalid(self._why_not_in_force(proposal, stored), stored, by)
-        if (fault := self._fault_of_tool(prepared, stored)) is not None:
-            return self._invalid(fault, stored, by)
         try:
-            principal, session = await self._as_now(stored, by), self._session_of(stored)
+            if fault := self._fault_of_approver(proposal, by):
+                raise ProposalError(fault)
+            ready = self._catalog.find(proposal.tool)
+            if ready is None or (fault := self._fault_of_tool(ready, stored)) is not None:
+                raise ProposalError(self._why_not_in_force(proposal, stored) if ready is None else str(fault))
+            principal = await self._as_now(stored, by)
+            if self._store.is_durable:
+                await self._access.grants.refresh()
+            arguments = dict(proposal.arguments or {})
+            call = ToolCall(ready.tool.name, arguments, id=proposal.id, idempotency_key=stored.idempotency_key)
+            invocation = self._invocation(ready, call, arguments, principal, self._session_of(stored))
+            if fault := self._fault_of_call(invocation):
+                raise ProposalError(fault)
         except ProposalError as error:
-            return self._invalid(str(error), stored, by)
-        arguments = dict(proposal.arguments or {})
-        if self._store.is_durable:
-            await self._grants.refresh()
-        if fault := self._fault_of_call(prepared, arguments, principal, session):
-            return self._invalid(fault, stored, by)
-        call = ToolCall(prepared.tool.name, arguments, id=proposal.id, idempotency_key=stored.idempotency_key)
-        context = self._executor.context(prepared, call, principal, session, 0, self.door)
-        context._approval = Approval(proposal.id, frozenset(self._beneath(prepared)))  # noqa: SLF001 - given by us alone
-        return await self._run(stored, prepared, arguments, context, name_of(by), progress, again=again)
+            return self.invalid(str(error), stored, by)
+        invocation.approval = Approval(proposal.id, frozenset(self._beneath(ready)))
+        invocation.decision = Decision("run", "approved", f"proposal {proposal.id} was approved")
+        if asking is not None:
+            asking.approved_run = invocation
+        return await self._run(invocation, _ProposalRecorder(self, self._proposals, stored, name_of(by), again))
 
-    async def _run(
-        self,
-        stored: Stored,
-        prepared: Prepared,
-        arguments: dict[str, Any],
-        context: ToolContext,
-        by: str | None,
-        progress: Progress,
-        *,
-        again: bool,
-    ) -> ToolResult:
-        claimed = False
-
-        async def begin() -> ToolResult | None:
-            nonlocal claimed
-            claimed = await self._proposals.claim(stored, by or stored.proposal.principal.key, again=again)
-            late = "the proposal was used already, or expired in this moment"
-            return None if claimed else self._invalid(late, stored, by)
-
-        async def end(result: ToolResult) -> None:
-            if claimed:
-                await self._proposals.finish(stored, result)
-
-        async def close(result: ToolResult) -> None:
-            if await begin() is None:
-                await end(result)
-
-        result = await self._runner.run(prepared, arguments, context, begin, end, progress)
-        if not claimed and result.meta.get("replayed"):
-            await to_the_end(close(result))  # another call with the same idempotency key had run it
-        if claimed:  # else it goes on waiting, in its session
-            self._sessions.pop(stored.proposal.id, None)
-        return attrs.evolve(result, meta={**result.meta, "proposal": stored.proposal.id})
+    async def _run(self, invocation: Invocation, recorder: "_ProposalRecorder") -> ToolResult:
+        """Take an approved call through the steps that are left."""
+        invocation.recorder = recorder
+        pipeline, id = self._executor.pipeline, recorder.stored.proposal.id
+        result = await pipeline.start_cancellable(invocation, pipeline.start_validated)
+        if not recorder.is_claimed and result.meta.get("replayed"):
+            await to_the_end(recorder.close(invocation, result))  # another call with the same key had run it
+        if recorder.is_claimed:  # else it goes on waiting, in its session
+            self._sessions.pop(id, None)
+        return attrs.evolve(result, meta={**result.meta, "proposal": id})
 
     async def _as_now(self, stored: Stored, by: Principal | str | None) -> Principal:
         """Return who the call runs for: the proposer, with no more than it held then, holds now, and holds as *by*."""
@@ -418,40 +395,40 @@ class Approvals:
             "this host does not allow other approvers"
         )
 
-    def _fault_of_call(
-        self, prepared: Prepared, arguments: Mapping[str, Any], principal: Principal, session: Mapping[str, Any]
-    ) -> str | None:
-        missing = principal.missing(prepared.tool)
+    def _fault_of_call(self, invocation: Invocation) -> str | None:
+        ready, principal = invocation.ready, invocation.principal
+        missing = principal.missing(ready.tool)
         if missing:
             rules = ", ".join(missing)
-            return f"{principal.key!r} does not hold the access any more that {prepared.qualified_id} requires: {rules}"
-        return self._denials.of_call(prepared, principal.key, session_id(session, self._masker), arguments)
+            return f"{principal.key!r} does not hold the access any more that {ready.qualified_id} requires: {rules}"
+        session = session_id(invocation.session, self._masker)
+        return self._access.denials.of_call(ready, principal.key, session, invocation.arguments)
 
-    def _fault_of_tool(self, prepared: Prepared, stored: Stored) -> str | None:
+    def _fault_of_tool(self, ready: ReadyTool, stored: Stored) -> str | None:
         """Say how the tool differs from the one that was proposed: by its place, its definition, or what it wraps."""
-        proposal, place = stored.proposal, self._place_of(prepared)
+        proposal, place = stored.proposal, self._place_of(ready)
         if place.partition(" ")[0] != stored.entry_state.partition(" ")[0]:
             return self._why_not_in_force(proposal, stored)
-        if prepared.definition != proposal.definition:
+        if ready.definition != proposal.definition:
             return f"the definition of {proposal.tool} changed since this was proposed"
         return None if place == stored.entry_state else f"what {proposal.tool} wraps changed since this was proposed"
 
-    def _place_of(self, prepared: Prepared) -> str:
+    def _place_of(self, ready: ReadyTool) -> str:
         """Return a tool's state on its stack, with what it wraps: a proposal is bound to both."""
-        beneath = self._beneath(prepared)
-        return f"{prepared.entry.state} over {digest(beneath)}" if beneath else str(prepared.entry.state)
+        beneath = self._beneath(ready)
+        return f"{ready.entry.state} over {digest(beneath)}" if beneath else str(ready.entry.state)
 
-    def _beneath(self, prepared: Prepared) -> list[tuple[str, str]]:
-        return [(one.qualified_id, one.definition) for one in self._executor.chain(prepared)]
+    def _beneath(self, ready: ReadyTool) -> list[tuple[str, str]]:
+        return [(one.qualified_id, one.definition) for one in self._catalog.chain(ready)]
 
-    def _effect_of(self, prepared: Prepared) -> str:
+    def _effect_of(self, ready: ReadyTool) -> str:
         """Return the strongest effect of a tool and of what it wraps: that is what a person approves."""
-        tools = [prepared.tool, *(one.tool for one in self._executor.chain(prepared))]
+        tools = [ready.tool, *(one.tool for one in self._catalog.chain(ready))]
         return max((tool.effect for tool in tools), key=EFFECTS.index)
 
     def _why_not_in_force(self, proposal: Proposal, stored: Stored) -> str:
         name = proposal.tool.partition(":")[2]
-        active = self._executor.registry.get_active(name)
+        active = self._catalog.registry.get_active(name)
         now = f"; {active.source.pack}:{name} is active now" if active is not None else ""
         return (
             f"the tool {proposal.tool}, which was {stored.entry_state.partition(' ')[0]} then, is not so any more{now}"
@@ -489,13 +466,14 @@ class Approvals:
             raise ProposalError(fault)
         return stored
 
-    def _invalid(self, reason: str, stored: Stored | None = None, by: Principal | str | None = None) -> ToolResult:
+    def invalid(self, reason: str, stored: Stored | None = None, by: Principal | str | None = None) -> ToolResult:
+        """Record why a proposal can't be applied, and return that as the result."""
         self._note_invalid(reason, None if stored is None else stored.proposal, by)
-        return self._executor.funnel.failure("ProposalInvalid", reason, {})
+        return self._results.failure("ProposalInvalid", reason, {})
 
     def _note_invalid(self, reason: str, proposal: Proposal | None, by: Principal | str | None) -> None:
         facts = {} if proposal is None else {"proposal": proposal.id, "tool": proposal.tool}
-        self._runner.audit.note("decision", **facts, by=name_of(by), answer="refuse", step="proposal", reason=reason)
+        self._access.audit.note("decision", **facts, by=name_of(by), answer="refuse", step="proposal", reason=reason)
 
     # -- after a crash -----------------------------------------------------------------------------------------
 
@@ -513,14 +491,14 @@ class Approvals:
     def go_on(self) -> None:
         """Apply again, in the background, what was cut off and whose idempotent tool is there now."""
         for id, stored in list(self._left.items()):
-            prepared = self._executor.find(stored.proposal.tool)
-            if prepared is not None:
+            ready = self._catalog.find(stored.proposal.tool)
+            if ready is not None:
                 del self._left[id]
-                if prepared.tool.idempotent:
+                if ready.tool.idempotent:
                     self._resume(stored)
 
     def _resume(self, stored: Stored) -> None:
-        task = asyncio.ensure_future(self._apply(stored, stored.proposal.decided_by, Progress(), again=True))
+        task = asyncio.ensure_future(self._apply(stored, stored.proposal.decided_by, again=True))
         self._resumed[stored.proposal.id] = task
         task.add_done_callback(lambda _: self._resumed.pop(stored.proposal.id, None))
 
@@ -543,3 +521,35 @@ class Approvals:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@attrs.define
+class _ProposalRecorder:
+    """Records an approved call: its proposal is claimed before it begins, and says afterwards what became of it."""
+
+    approvals: Approvals
+    proposals: Proposals
+    stored: Stored
+    by: str | None
+    again: bool
+    """It was cut off before, by the end of a host."""
+    is_claimed: bool = False
+
+    async def begin(self, invocation: Invocation) -> ToolResult | None:  # noqa: ARG002 - a recorder's signature
+        """Take the proposal; say so if somebody else was first."""
+        by = self.by or self.stored.proposal.principal.key
+        self.is_claimed = await self.proposals.claim(self.stored, by, again=self.again)
+        if self.is_claimed:
+            return None
+        late = "the proposal was used already, or expired in this moment"
+        return self.approvals.invalid(late, self.stored, self.by)
+
+    async def end(self, invocation: Invocation, result: ToolResult) -> None:  # noqa: ARG002 - a recorder's signature
+        """Write down what became of it."""
+        if self.is_claimed:
+            await self.proposals.finish(self.stored, result)
+
+    async def close(self, invocation: Invocation, result: ToolResult) -> None:
+        """Write down what became of it elsewhere."""
+        if await self.begin(invocation) is None:
+            await self.end(invocation, result)

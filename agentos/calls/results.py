@@ -111,7 +111,7 @@ def as_text(output: Any) -> str:
     return _encode(output)
 
 
-class Funnel:
+class Results:
     """Makes the one result of a call, within limits and without secrets."""
 
     def __init__(self, masker: Masker, *, content_limit: int = CONTENT_LIMIT, output_limit: int = OUTPUT_LIMIT) -> None:

@@ -15,7 +15,7 @@ from agentos.model.tool_call import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from agentos.host import AgentOS
-    from agentos.tools.ready import Prepared
+    from agentos.tools.ready import ReadyTool
 
 _CALL_ID = "command-line"
 
@@ -36,7 +36,7 @@ class Wish:
 async def carry_out(app: App, wish: Wish) -> int:
     """Make the call that is wished for, tell how it ended, and return the exit code."""
     async with working_host(app, tells_held_back=False) as host:
-        prepared = host.tools.executor.find(wish.name)
+        prepared = host.tools.catalog.find(wish.name)
         if prepared is not None and not app.principal.may_call(prepared.tool):
             prepared = None  # it does not exist for this principal: the answer is that of an unknown name
         schema = {} if prepared is None else prepared.tool.input_schema
@@ -47,7 +47,7 @@ async def carry_out(app: App, wish: Wish) -> int:
         return await _made(app, host, wish, call, prepared)
 
 
-async def _made(app: App, host: "AgentOS", wish: Wish, call: ToolCall, prepared: "Prepared | None") -> int:
+async def _made(app: App, host: "AgentOS", wish: Wish, call: ToolCall, prepared: "ReadyTool | None") -> int:
     progress = Progress(app.out)
     named = prepared.qualified_id if prepared is not None and wish.destructive else None
     approver = Approver(app.out, host, app.principal, yes=wish.yes, destructive=named, clear=progress.clear)

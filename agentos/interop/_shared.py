@@ -86,7 +86,7 @@ def _kept_lists(orchestrator: ToolOrchestrator) -> dict[tuple[Hashable, int], tu
     kept = _kept.get(orchestrator)
     if kept is None:
         kept = _kept[orchestrator] = _Kept()
-    version = orchestrator.executor.registry.version
+    version = orchestrator.catalog.registry.version
     if kept.version != version:
         kept.version, kept.lists = version, {}
     return kept.lists
@@ -112,7 +112,7 @@ def _described(info: ToolInfo, wire: str) -> dict[str, Any]:
 
 def active_tools(host: Host) -> dict[str, Tool]:
     """Return the tools in force by name, with what a list does not tell."""
-    return {tool.name: tool for _, tool in host.tools.executor.offered()}
+    return {tool.name: tool for _, tool in host.tools.catalog.offered()}
 
 
 # -- what a provider answered --------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """A tool made ready for calls: all that can be known when it becomes active is computed then."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agentos.extensions.activation import Owner, Seat
+from agentos.model.tool_call import ToolResult
 from agentos.schema.validation import Checker, compile_schema
 from agentos.stacks.entry import Entry
 from agentos.tools.definition import definition_hash
@@ -10,15 +12,15 @@ from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.tool import Tool
 
 
-class Prepared:
-    """One entry of kind tool, with its validators compiled and its way of running chosen."""
+class ReadyTool:
+    """One entry of kind tool, with its validators compiled, its way of running chosen and its steps composed."""
 
     __slots__ = (
         "_definition",
         "checker",
-        "course",
         "entry",
         "execute",
+        "handler",
         "info",
         "is_async",
         "is_public",
@@ -26,6 +28,8 @@ class Prepared:
         "output_is_valid",
         "output_validator",
         "owner",
+        "plain_handler",
+        "plain_version",
         "qualified_id",
         "seat",
         "timeout",
@@ -50,8 +54,12 @@ class Prepared:
             self.output_validator = compile_schema(tool.output_schema, where, formats=False)
             self.output_is_valid = self.output_validator.is_valid
         self._definition: str | None = None
-        self.course: Any = None
-        """What the gate knows of every call of this tool, kept for it."""
+        self.handler: Callable[[Any], Awaitable[ToolResult]] | None = None
+        """The steps of a call of this tool, composed; see `calls.pipeline`."""
+        self.plain_handler: Callable[[Any], Awaitable[ToolResult]] | None = None
+        """The same for calls that run whatever their arguments are; None if there are no such calls."""
+        self.plain_version = -1
+        """The version of the grants that `plain_handler` was chosen by."""
         self.execute = tool.execute
         self.is_async = tool.is_async
         self.is_public = tool.is_public
@@ -64,3 +72,6 @@ class Prepared:
         if self._definition is None:
             self._definition = definition_hash(self.tool)
         return self._definition
+
+
+Prepared = ReadyTool

@@ -12,23 +12,7 @@ from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agentos.tools.ready import Prepared
-
-
-class Door(Protocol):
-    """Where a tool's own calls go, and what it tells while it runs."""
-
-    async def call_from(self, context: "ToolContext", name: str, arguments: Any) -> ToolResult:
-        """Run a call that a tool makes."""
-        ...
-
-    async def below_from(self, context: "ToolContext", arguments: Any) -> ToolResult:
-        """Run the tool beneath the one that asks."""
-        ...
-
-    def tell(self, context: "ToolContext", kind: str, told: Mapping[str, Any]) -> "Callable[[], Any]":
-        """Post an event of the call; return what delivers it."""
-        ...
+    from agentos.tools.ready import ReadyTool
 
 
 @attrs.frozen
@@ -39,8 +23,32 @@ class Approval:
     beneath: frozenset[tuple[str, str]] = frozenset()
 
 
-class _Told:
-    """Something already told; awaiting it waits until listeners have heard it."""
+class CallUnderWay(Protocol):
+    """The part of a call under way that its tool may use."""
+
+    call: ToolCall
+    principal: Principal
+    session: Mapping[str, Any]
+    depth: int
+    ready: "ReadyTool"
+    approval: Approval | None
+    is_cancelled: bool
+
+    async def call_nested(self, name: str, arguments: Any) -> ToolResult:
+        """Run a call that the tool makes."""
+        ...
+
+    async def call_below(self, arguments: Any) -> ToolResult:
+        """Run the tool beneath this one."""
+        ...
+
+    def tell(self, kind: str, loop: asyncio.AbstractEventLoop | None, said: Mapping[str, Any]) -> Callable[[], Any]:
+        """Post an event of the call; return what delivers it."""
+        ...
+
+
+class _Delivery:
+    """Something already posted; awaiting it waits until listeners have heard it."""
 
     __slots__ = ("_deliver",)
 
@@ -54,85 +62,94 @@ class _Told:
 
 
 class ToolContext:
-    """What a tool is given: for whom it runs, with what, and how to reach the rest of the house."""
+    """What a tool is given: for whom it runs, with what, and how to reach other tools and listeners."""
 
-    __slots__ = ("_approval", "_door", "_loop", "_prepared", "cancelled", "depth", "principal", "session", "tool_call")
+    __slots__ = ("_call", "_loop", "session")
 
-    def __init__(
-        self,
-        door: Door,
-        prepared: "Prepared",
-        principal: Principal,
-        tool_call: ToolCall,
-        session: Mapping[str, Any],
-        depth: int = 0,
-    ) -> None:
-        self._door = door
-        self._prepared = prepared
+    def __init__(self, call: CallUnderWay) -> None:
+        self._call = call
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.principal = principal
-        self.tool_call = tool_call
-        self.session = session
-        self.depth = depth
-        self._approval: Approval | None = None
-        self.cancelled = False
-        """True when nobody waits for the result any more. A sync tool that takes long looks at it."""
+        """The loop that the call belongs to, while the tool runs in a thread."""
+        self.session = call.session
+
+    @property
+    def principal(self) -> Principal:
+        """Return who the call is made for."""
+        return self._call.principal
+
+    @property
+    def tool_call(self) -> ToolCall:
+        """Return the call as it was made."""
+        return self._call.call
+
+    @property
+    def depth(self) -> int:
+        """Return how many tools called one another before this one."""
+        return self._call.depth
+
+    @property
+    def cancelled(self) -> bool:
+        """Tell whether nobody waits for the result any more. A sync tool that takes long looks at it."""
+        return self._call.is_cancelled
 
     @property
     def approved(self) -> str | None:
         """Return the id of the proposal by which a person approved this very call."""
-        return None if self._approval is None else self._approval.proposal
+        approval = self._call.approval
+        return None if approval is None else approval.proposal
 
     @property
     def tool(self) -> Tool:
         """Return the tool that runs."""
-        return self._prepared.tool
+        return self._call.ready.tool
 
     @property
     def options(self) -> Mapping[str, Any]:
         """Return the pack's options, with those of overrides merged in."""
-        return self._prepared.entry.options
+        return self._call.ready.entry.options
 
     @property
     def services(self) -> SharedServices:
         """Return the pack's shared services."""
-        return self._prepared.owner.context.services
+        return self._call.ready.owner.context.services
 
     @property
     def logger(self) -> PackLogger:
         """Return the pack's logger; known secret values are masked in what it writes."""
-        return self._prepared.owner.context.logger
+        return self._call.ready.owner.context.logger
 
     def secret(self, id: str) -> str | None:
         """Return a secret that the pack's descriptors declare, or None if it is missing."""
-        return self._prepared.owner.scope.read(id)
+        return self._call.ready.owner.scope.read(id)
 
     def mask(self, text: str) -> str:
         """Return *text* without any known secret value: for foreign text that is cut, since half a value goes unseen.
 
         What a tool returns or raises is masked anyway, whole.
         """
-        return self._prepared.owner.scope.mask(text)
+        return self._call.ready.owner.scope.mask(text)
 
-    def report_progress(self, done: float, total: float | None = None, message: str = "") -> _Told:
+    def report_progress(self, done: float, total: float | None = None, message: str = "") -> _Delivery:
         """Tell the host how far the call is. Await it on the event loop; from a thread just call it."""
-        told = {"done": done, "total": total, "message": message}
-        return _Told(self._door.tell(self, "progress", told))
+        return self._tell("progress", {"done": done, "total": total, "message": message})
 
-    def send_content(self, text: str) -> _Told:
+    def send_content(self, text: str) -> _Delivery:
         """Tell the host a part of the result before the whole is there."""
-        return _Told(self._door.tell(self, "content", {"content": text}))
+        return self._tell("content", {"content": text})
+
+    def _tell(self, kind: str, said: Mapping[str, Any]) -> _Delivery:
+        return _Delivery(self._call.tell(kind, self._loop, said))
 
     def call(self, name: str, arguments: Any = None) -> Any:
-        """Call another tool for the same principal, through the same pipeline.
+        """Call another tool for the same principal, through the same steps.
 
         Await it in an async tool. A sync tool, which runs in a thread, gets the result itself.
         """
-        return self._result(self._door.call_from(self, name, arguments))
+        return self._result(self._call.call_nested(name, arguments))
 
     def below(self, arguments: Any = None) -> Any:
-        """Call the tool beneath this one on its stack, looked up now, through the same checks: as `call`."""
-        return self._result(self._door.below_from(self, arguments))
+        """Call the tool beneath this one on its stack, looked up now, through the same steps: as `call`."""
+        return self._result(self._call.call_below(arguments))
 
     def _result(self, call: Coroutine[Any, Any, ToolResult]) -> Any:
         if self._loop is None:
@@ -140,4 +157,4 @@ class ToolContext:
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()
 
     def __repr__(self) -> str:
-        return f"<ToolContext {self._prepared.qualified_id} for {self.principal.id}>"
+        return f"<ToolContext {self._call.ready.qualified_id} for {self._call.principal.id}>"

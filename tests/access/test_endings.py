@@ -328,7 +328,7 @@ async def test_no_number_of_other_principals_refills_a_budget(monkeypatch):
         for number in range(200):  # more than twice as many: those of before are closed
             await call(host, principal=Principal(f"q{number}"))
         assert kind(await call(host, principal=eve)) == "ok"
-        assert len(host.tools._guard._budgets._books[0][1]) == 201
+        assert len(host._access.budgets._books[0][1]) == 201
 
 
 async def test_a_proposal_that_waits_for_a_slot_keeps_its_session():

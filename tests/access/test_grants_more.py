@@ -8,7 +8,7 @@ import store_fixtures
 
 from agentos import PUBLIC, AgentOS, ExtensionPack, GrantError, Principal, Tool, ToolCall
 from agentos.access import grants as grants_module
-from agentos.calls import guard as guard_module
+from agentos.calls.steps import decide as decide_module
 
 postgres_server = store_fixtures.postgres_server
 data_folder = store_fixtures.data_folder
@@ -96,8 +96,8 @@ async def test_a_grant_that_allows_takes_no_pattern(decision, pattern):
 
 @pytest.fixture
 def later(monkeypatch):
-    """Return what lets a moment pass in the eyes of the guard: what it knows is old then."""
-    return lambda: monkeypatch.setattr(guard_module, "monotonic", lambda: float("inf"))
+    """Return what lets a moment pass in the eyes of a host: what it knows of others is old then."""
+    return lambda: monkeypatch.setattr(decide_module, "monotonic", lambda: float("inf"))
 
 
 async def test_a_never_grant_of_another_host_stops_the_next_read(store_url, later):

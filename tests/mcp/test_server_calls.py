@@ -185,7 +185,7 @@ async def test_a_cancelled_call_reaches_the_tool_which_can_clean_up(client):
 async def test_a_cancelled_call_is_on_record_as_cancelled(client, host):
     await cancelled_call(client, "wait")
     await until(lambda: "cleaned up" in pack.seen)
-    await until(lambda: not host.tools.executor._running)
+    await until(lambda: not len(host.tools.executor.services.in_flight))
 
     assert (await host.audit.records())[-1].data["error"] == "Cancelled"
 

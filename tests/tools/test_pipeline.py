@@ -730,14 +730,14 @@ async def test_past_the_limit_of_abandoned_threads_no_sync_tool_is_started():
 
 async def test_a_tool_that_names_no_timeout_is_ended_by_the_houses_own(monkeypatch):
     from agentos import ToolExecutor
-    from agentos.calls.running import Watch
+    from agentos.calls.time_limits import TimeLimits
 
     @read()
     async def wait() -> None:
         """Wait."""
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Watch, "PERIOD", 0.005)
+    monkeypatch.setattr(TimeLimits, "PERIOD", 0.005)
     async with AgentOS() as host:
         await host.extensions.load_pack(ExtensionPack("p", descriptors=[wait]))
         executor = ToolExecutor(host.extensions.registry("tool"), default_timeout=0.01)

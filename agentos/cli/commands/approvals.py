@@ -299,7 +299,7 @@ def _require_fit(host: "AgentOS", old: "Proposal", arguments: Mapping[str, Any])
     from agentos.model.tool_call import ToolCall, ToolResult
 
     executor = host.tools.executor
-    found = executor.find(old.tool)
+    found = host.tools.catalog.find(old.tool)
     checked = None if found is None else executor.arguments(found, ToolCall(old.tool, dict(arguments)))
     if isinstance(checked, ToolResult):
         raise Fail(checked.content, code=USAGE)

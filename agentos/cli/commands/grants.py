@@ -162,7 +162,7 @@ def _tell_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
     """Say what a grant will not do: forbid what nothing is called, or let a call run that may destroy something."""
     from agentos.model.field_checks import did_you_mean
 
-    prepared = host.tools.executor.find(tool)
+    prepared = host.tools.catalog.find(tool)
     if prepared is None:
         infos = host.tools.list_available_tools()
         hint = did_you_mean(tool, [name for one in infos for name in (one.name, one.fully_qualified_id)])

@@ -14,7 +14,7 @@ from agentos.cli.terminal.harmless_text import one_line
 if TYPE_CHECKING:
     from agentos.host import AgentOS
     from agentos.tools.listing import ToolInfo
-    from agentos.tools.ready import Prepared
+    from agentos.tools.ready import ReadyTool
 
 
 @click.group(
@@ -92,18 +92,20 @@ async def _show(app: App, name: str) -> int:
     return 0
 
 
-async def _found(app: App, host: "AgentOS", name: str) -> "Prepared":
+async def _found(app: App, host: "AgentOS", name: str) -> "ReadyTool":
     """Return the tool that a call of *name* would run; end with why there is none."""
-    prepared = host.tools.executor.find(name)
+    prepared = host.tools.catalog.find(name)
     if prepared is None or host.tools.get_tool(name, app.principal) is None:
         known = [info.name for info in host.tools.list_available_tools(app.principal)]
-        refusal = host.tools.executor.why_not(name, known, app.principal)
-        hint = await way_out(app, host, name, refusal)
-        raise Fail(refusal.error.message if refusal.error else refusal.content, hint=hint)
+        from agentos.model.tool_call import ToolResult
+
+        kind, message = host.tools.catalog.why_not(name, known, app.principal)
+        hint = await way_out(app, host, name, ToolResult.fail(kind, message))
+        raise Fail(host.extensions.masker.mask(message), hint=hint)
     return prepared
 
 
-def _data(prepared: "Prepared") -> dict[str, Any]:
+def _data(prepared: "ReadyTool") -> dict[str, Any]:
     tool, source = prepared.tool, prepared.entry.source
     return {
         "name": tool.name,
@@ -130,7 +132,7 @@ def _rules(tool: Any) -> tuple[str, ...]:
     return () if tool.is_public else tuple(tool.required_access)
 
 
-def _describe(app: App, prepared: "Prepared") -> None:
+def _describe(app: App, prepared: "ReadyTool") -> None:
     from rich.text import Text
 
     tool, source, out = prepared.tool, prepared.entry.source, app.out

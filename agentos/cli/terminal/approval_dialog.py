@@ -132,7 +132,7 @@ class Approver:
 
 def edited_arguments(host: "AgentOS", proposal: Proposal, current: Mapping[str, Any], line: str) -> dict[str, Any]:
     """Return the arguments that a typed line makes of the *current* ones, checked by the tool's schema."""
-    prepared = host.tools.executor.find(proposal.tool)
+    prepared = host.tools.catalog.find(proposal.tool)
     if prepared is None:
         raise Fail(f"{proposal.tool} is not in force any more")
     if line.lstrip().startswith("{"):

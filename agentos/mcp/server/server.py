@@ -231,7 +231,7 @@ class MCPServer:
         own = self._own.get(params.name)
         if own is not None:
             result = await own.run(ctx, self._who(ctx), params.arguments)
-            return call_result(self.host.tools.executor.funnel.success(result, {}), None, is_modern=is_modern(ctx))
+            return call_result(self.host.tools.executor.results.success(result, {}), None, is_modern=is_modern(ctx))
         return await self._answer(ctx, params.name, params.arguments, params)
 
     async def _answer(

@@ -119,7 +119,7 @@ class Offer:
     def standing(self) -> _Standing:
         """Return every tool in force with its name on the wire."""
         if self._standing.version != self._registry.version:
-            tools = {tool.name: tool for _, tool in self._host.tools.executor.offered()}
+            tools = {tool.name: tool for _, tool in self._host.tools.catalog.offered()}
             self._standing = _Standing(self._registry.version, tools, Names.of(tools, self._reserved))
         return self._standing
 

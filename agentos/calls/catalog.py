@@ -1,0 +1,213 @@
+"""The tools of a registry: which are offered, and which one a name, an alias or a `pack:tool` means."""
+
+import itertools
+from collections.abc import Callable, Collection, Iterator
+from typing import Protocol, cast
+
+from agentos.extensions.events import EventBus
+from agentos.model.field_checks import did_you_mean
+from agentos.model.principal import Principal
+from agentos.secrets.masking import Masker, MaskingLogger
+from agentos.stacks.entry import Entry, EntryState
+from agentos.stacks.registry import Registry
+from agentos.tools.listing import ToolInfo, info_of
+from agentos.tools.ready import ReadyTool
+from agentos.tools.tool import Tool, as_tool
+from agentos.tools.tool_events import ToolsChanged
+
+DEFAULT_TIMEOUT = 300.0
+"""For how many seconds a tool may run that names no limit of its own."""
+_NAMES_SEARCHED = 2_000
+
+
+class StackManager(Protocol):
+    """The part of the manager that a catalog needs."""
+
+    masker: Masker
+
+    @property
+    def events(self) -> EventBus:
+        """Return the bus of events."""
+        ...
+
+    def watch(self, watcher: Callable[[Collection[tuple[str, str]]], None]) -> None:
+        """Call *watcher* with the stacks of every switch."""
+        ...
+
+    def held_back(self, entry: Entry) -> str | None:
+        """Say why an entry waits for a person."""
+        ...
+
+    def shut(self, entry: Entry) -> str | None:
+        """Say why an entry's own gate keeps it out of force."""
+        ...
+
+
+class ToolCatalog:
+    """Knows the tools of a registry, each made ready for calls when it is first asked for."""
+
+    def __init__(self, registry: Registry, *, default_timeout: float | None = DEFAULT_TIMEOUT) -> None:
+        self.registry = registry
+        self.manager = cast("StackManager", registry.writer)
+        self._logger = MaskingLogger("agentos.tools", self.manager.masker)
+        self.default_timeout = default_timeout
+        self._ready: dict[str, ReadyTool] = {}
+        self._wrapped: dict[tuple[str, int], ReadyTool] = {}
+        self._aliases: dict[str, str] = {}
+        self._warned: set[str] = set()
+        self._offered: dict[str, tuple[Entry, Tool]] = {}
+        self._listed: tuple[int, list[ToolInfo]] | None = None
+        self._note([(registry.kind, id) for id in registry.ids()])
+        self.manager.watch(self._note_switch)
+
+    def infos(self) -> list[ToolInfo]:
+        """Return every tool that can be called, in the order of first registration; kept until something changes."""
+        if self._listed is None or self._listed[0] != self.registry.version:
+            infos = [info_of(entry, tool) for entry, tool in self.offered()]
+            self._listed = (self.registry.version, infos)
+        return list(self._listed[1])
+
+    def offered(self) -> Iterator[tuple[Entry, Tool]]:
+        """Yield the active tools."""
+        for entry in self.registry.list_active():
+            if (known := self._offered.get(entry.id)) is not None:
+                yield known
+
+    def get_tool(self, name: str) -> Tool | None:
+        """Return the tool that a call of *name* would run, or None."""
+        found = self.find(name)
+        return found.tool if found is not None else None
+
+    def find(self, name: str) -> ReadyTool | None:
+        """Return the tool in force for a name, an alias or a `pack:tool`, made ready for calls."""
+        try:
+            ready = self._ready.get(name)
+        except TypeError:  # not even a string
+            return None
+        if ready is not None:
+            return ready
+        if (known := self._offered.get(name)) is None:
+            return self._find_otherwise(name)
+        ready = self._ready[name] = ReadyTool(*known, self.default_timeout)
+        return ready
+
+    def _find_otherwise(self, name: str) -> ReadyTool | None:
+        if not isinstance(name, str):
+            return None
+        owner, colon, id = name.partition(":")
+        if colon:
+            return next((self.ready_of(entry) for entry in self.registry.stack(id) if _is_owned(entry, owner)), None)
+        target = self._aliases.get(name)
+        if target is None:
+            return None
+        if name not in self._warned:
+            self._warned.add(name)
+            self._logger.warning("the tool name %r is an alias of %r; use that", name, target)
+        return self.find(target)
+
+    def ready_of(self, entry: Entry) -> ReadyTool | None:
+        """Return an entry that is in force, active or wrapped, made ready for calls."""
+        if entry.state is EntryState.ACTIVE:
+            return self.find(entry.id)
+        key = (entry.id, entry.sequence)
+        ready = self._wrapped.get(key)
+        if ready is None or ready.entry is not entry:
+            tool = as_tool(entry.payload)
+            if tool is None:
+                return None
+            ready = self._wrapped[key] = ReadyTool(entry, tool, self.default_timeout)
+        return ready
+
+    def why_not(self, name: object, known: Collection[str], principal: Principal) -> tuple[str, str]:
+        """Return the type and the message of the error that a call of *name*, which found no tool, ends in."""
+        if isinstance(name, str):
+            for entry in self.registry.stack(name.partition(":")[2] or name):
+                tool = as_tool(entry.payload)
+                if tool is not None and principal.may_call(tool) and (reason := self._why_idle(entry)) is not None:
+                    return reason
+        shown = name if isinstance(name, str) else type(name).__name__
+        hint = did_you_mean(shown, itertools.islice(known, _NAMES_SEARCHED))
+        return "UnknownTool", f"there is no tool called {shown[:100]!r}{hint}"
+
+    def _why_idle(self, entry: Entry) -> tuple[str, str] | None:
+        if entry.state is EntryState.UNBOUND:
+            message = f"the tool {entry.id!r} is declared, but no handler is bound to it yet; try again later"
+            return "HandlerMissing", message
+        if entry.state is EntryState.GATED and (reason := self.manager.held_back(entry)) is not None:
+            return "DefinitionChanged", reason
+        if entry.state is EntryState.GATED and (reason := self.manager.shut(entry)) is not None:
+            return "WorkerDied", reason
+        return None
+
+    # -- stacks ------------------------------------------------------------------------------------------------
+
+    def is_in_force(self, ready: ReadyTool) -> bool:
+        """Tell whether what was found is still what stands on its stack: it may have gone while somebody thought."""
+        if self._ready.get(ready.entry.id) is ready:
+            return True
+        stack = self.registry.stack(ready.entry.id)
+        return any(entry._seat is ready.seat and entry.state.in_force for entry in stack)  # noqa: SLF001 - our own
+
+    def beneath(self, ready: ReadyTool) -> ReadyTool | None:
+        """Return the next tool in force beneath one, as the stack is now."""
+        return next(self._beneath(ready.entry), None)
+
+    def chain(self, ready: ReadyTool) -> list[ReadyTool]:
+        """Return the tools in force beneath one, the strongest first: what it may call as `below`."""
+        return list(self._beneath(ready.entry)) if ready.entry.descriptor.wraps else []
+
+    def _beneath(self, entry: Entry) -> Iterator[ReadyTool]:
+        for other in self.registry.stack(entry.id):
+            if _rank(other) < _rank(entry) and other.state.in_force and (ready := self.ready_of(other)) is not None:
+                yield ready
+
+    # -- changes -----------------------------------------------------------------------------------------------
+
+    def _note_switch(self, keys: Collection[tuple[str, str]]) -> None:
+        added, removed, changed = self._note(keys)
+        if added or removed or changed:
+            self.manager.events.post(ToolsChanged(added=tuple(added), removed=tuple(removed), changed=tuple(changed)))
+
+    def _note(self, keys: Collection[tuple[str, str]]) -> tuple[list[str], list[str], list[str]]:
+        """Look again at the stacks that changed: what is offered, and which aliases count."""
+        added: list[str] = []
+        removed: list[str] = []
+        changed: list[str] = []
+        for kind, id in keys:
+            if kind != self.registry.kind:
+                continue
+            before = self._offered.pop(id, None)
+            self._drop_stale(id, before[1].aliases if before else ())
+            now = self._look(id)
+            if now is not None:
+                self._offered[id] = now
+                for alias in now[1].aliases:
+                    self._aliases.setdefault(alias, id)
+            if before is None or now is None:
+                (added if now else removed).extend([id] if before or now else [])
+            elif before[0].descriptor is not now[0].descriptor:
+                changed.append(id)
+        return added, removed, changed
+
+    def _look(self, id: str) -> tuple[Entry, Tool] | None:
+        entry = self.registry.get_active(id)
+        tool = as_tool(entry.payload) if entry is not None else None
+        return None if entry is None or tool is None else (entry, tool)
+
+    def _drop_stale(self, id: str, aliases: Collection[str]) -> None:
+        self._ready.pop(id, None)
+        for alias in aliases:
+            if self._aliases.get(alias) == id:
+                del self._aliases[alias]
+        if self._wrapped:
+            standing = {entry.sequence for entry in self.registry.stack(id)}
+            for key in [key for key in self._wrapped if key[0] == id and key[1] not in standing]:
+                del self._wrapped[key]
+
+
+def _rank(entry: Entry) -> tuple[int, int]:
+    return (entry.priority, entry.sequence)
+
+
+def _is_owned(entry: Entry, owner: str) -> bool:
+    return entry.source.pack == owner and entry.state.in_force

@@ -1,0 +1,39 @@
+"""The one result that a call comes to: JSON, bounded, masked, and as the tool's output schema says."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from agentos.calls.invocation import Invocation, Next
+from agentos.model.tool_call import ToolResult
+from agentos.schema.validation import problems_of
+
+
+def check_output(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
+    """Make the result of what the tool returned, and hold its output against the output schema."""
+    if invocation.result is None:
+        try:
+            invocation.result = _checked(invocation, invocation.value)
+        except Exception as error:  # noqa: BLE001 - what a tool returned has methods of its own; no call goes without result
+            described = invocation.services.masker.describe(error)
+            message = f"the tool did run, but what it returned could not be used: {described}"
+            invocation.result = invocation.failure("ResultNotSerialisable", message)
+    return next(invocation)
+
+
+def _checked(invocation: Invocation, value: Any) -> ToolResult:
+    ready = invocation.ready
+    result = invocation.services.results.success(value, ready.meta)
+    if ready.output_is_valid is None or not result.success or "output_dropped" in result.meta:
+        return result
+    if ready.output_is_valid(result.output):
+        return result
+    problems = problems_of(ready.output_validator, ready.tool.output_schema, result.output)
+    lines = "; ".join(str(problem) for problem in problems)
+    message = f"the tool did run, but its output does not fit its output schema: {lines}"
+    return invocation.services.results.failure("InvalidOutput", message, ready.meta, state=result.state)
+
+
+async def finish(invocation: Invocation, next: Next) -> ToolResult:  # noqa: ARG001 - nothing is next
+    """Give the result back, the same way."""
+    assert invocation.result is not None  # noqa: S101 - the step before made it
+    return invocation.result

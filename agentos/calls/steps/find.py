@@ -1,0 +1,49 @@
+"""Which tool is meant, and whether it exists for the caller."""
+
+from collections.abc import Awaitable
+
+from agentos.calls.invocation import Invocation, Next, answered
+from agentos.model.tool_call import ToolResult
+
+DEPTH_LIMIT = 8
+"""How deep tools may call tools."""
+
+
+def find(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
+    """Find the tool of a name, an alias or a `pack:tool`."""
+    if (refusal := refuse_depth(invocation)) is not None:
+        return answered(refusal)
+    ready = invocation.services.catalog.find(invocation.call.name)
+    if ready is None:
+        return answered(_refused(invocation, "there is no such tool"))
+    invocation.ready = ready
+    return next(invocation)
+
+
+def authorize(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
+    """Let only those on who may call the tool: for others it does not exist."""
+    tool, principal = invocation.ready.tool, invocation.principal
+    if principal.may_call(tool):
+        return next(invocation)
+    reason = f"{invocation.ready.qualified_id} requires {', '.join(principal.missing(tool))}"
+    return answered(_refused(invocation, reason))
+
+
+def refuse_depth(invocation: Invocation) -> ToolResult | None:
+    """Return the refusal of a call that is nested too deep."""
+    if invocation.depth <= DEPTH_LIMIT:
+        return None
+    message = f"tools call tools {DEPTH_LIMIT} deep; this is probably a cycle"
+    return invocation.services.results.failure("Refused", message, {})
+
+
+def unknown(invocation: Invocation) -> ToolResult:
+    """Return what is said of an unknown name: also to a caller who may not call the tool."""
+    services, name, principal = invocation.services, invocation.call.name, invocation.principal
+    type, message = services.catalog.why_not(name, services.known_names(principal), principal)
+    return services.results.failure(type, message, {})
+
+
+def _refused(invocation: Invocation, reason: str) -> ToolResult:
+    invocation.services.note_refusal(invocation.call.name, invocation.principal, "access", reason)
+    return unknown(invocation)

@@ -1,0 +1,300 @@
+"""The tool itself: run where it belongs, ended by itself, by its timeout, or by somebody who cancels it."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from types import AsyncGeneratorType, CoroutineType
+from typing import Any
+
+import attrs
+
+from agentos.calls.invocation import Invocation, Next
+from agentos.calls.results import PLAIN, NotSerialisableError, to_json
+from agentos.calls.threads import TooManyAbandonedError
+from agentos.model.tool_call import ToolResult
+from agentos.schema.build import BuildError
+from agentos.schema.validation import show_path
+from agentos.tools.ready import ReadyTool
+from agentos.tools.tool_context import ToolContext
+
+ITEM_LIMIT = 10_000
+"""How many items a tool that yields may yield."""
+_GRACE = 5.0
+"""How long a tool may clean up after its caller was cancelled."""
+
+_left_behind: set["asyncio.Task[Any]"] = set()
+
+
+async def run(invocation: Invocation, next: Next) -> ToolResult:
+    """Run the tool. Whatever it does, there is a value or a failure to go on with."""
+    users = invocation.ready.users
+    use = users.enter()
+    try:
+        if invocation.ended_by is None:
+            invocation.has_run = True
+            await _run(invocation)
+        if invocation.ended_by is not None:
+            invocation.result = _ended(invocation)
+    finally:
+        users.leave(use)
+        if invocation.call.id is not None:
+            invocation.services.in_flight.remove(invocation)  # what has ended can't be cancelled
+    return await next(invocation)
+
+
+async def _run(invocation: Invocation) -> None:
+    """Set the value that the tool returns, or the result of one that raises."""
+    try:
+        value = await (_on_loop(invocation) if invocation.ready.is_async else _in_thread(invocation))
+        if type(value) not in PLAIN and invocation.ended_by is None:
+            value = await _gathered_later(invocation, value)
+        invocation.value = value
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if invocation.ended_by is None:
+            if task is None or task.cancelling():
+                raise
+            invocation.result = _raised(invocation, error)  # the tool raised it by itself: nobody cancelled the caller
+    except BuildError as error:
+        invocation.result = _not_built(invocation, error)
+    except TooManyAbandonedError as error:
+        invocation.result = invocation.failure("BudgetExceeded", str(error))
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) and invocation.ready.is_async:
+            raise
+        invocation.result = _raised(invocation, error)
+
+
+def _ended(invocation: Invocation) -> ToolResult:
+    ready = invocation.ready
+    if invocation.ended_by == "timeout":
+        message = f"{ready.tool.name} did not finish within {ready.timeout} s; try a smaller request"
+        return invocation.failure("TimedOut", message, {"timeout": ready.timeout})
+    return invocation.failure("Cancelled", "the call was cancelled before it finished")
+
+
+def _raised(invocation: Invocation, error: BaseException) -> ToolResult:
+    services = invocation.services
+    services.logger.warning("tool %s raised", invocation.ready.qualified_id, exc_info=error)
+    return invocation.failure("ToolRaised", services.masker.describe(error), {"exception": type(error).__name__})
+
+
+def _not_built(invocation: Invocation, error: BuildError) -> ToolResult:
+    """Return the result of arguments that fit the schema, but not the types that the function declared."""
+    path = show_path(error.path)
+    message = f"the arguments do not fit: {path}: {error.message}"
+    return invocation.failure("InvalidArguments", message, {"problems": [{"path": path, "message": error.message}]})
+
+
+# -- on the loop -------------------------------------------------------------------------------------------------------
+
+
+def _on_loop(invocation: Invocation) -> Awaitable[Any]:
+    """Run an async tool. One that names its timeout gets a task of its own, so that it can't take longer."""
+    ready = invocation.ready
+    value = ready.execute(invocation.arguments, invocation.context)  # type: ignore[misc]  # bound: it is in force
+    if type(value) is not CoroutineType:
+        if inspect.isasyncgen(value):
+            value = _collected(value, invocation.context)
+        elif not inspect.isawaitable(value):
+            return _plain(_gathered(value, invocation.context) if inspect.isgenerator(value) else value)
+    return _apart(invocation, value) if ready.tool.timeout is not None else _inline(invocation, value)
+
+
+async def _plain(value: Any) -> Any:
+    return value
+
+
+async def _inline(invocation: Invocation, value: Awaitable[Any]) -> Any:
+    """Await in the caller's own task: the cheapest way, for tools that end when they are cancelled."""
+    loop, limits, seconds = asyncio.get_running_loop(), invocation.services.time_limits, invocation.ready.timeout
+    task = asyncio.current_task(loop)
+    before = invocation.stop_by(None if task is None else task.cancel)
+    if seconds is not None:
+        limits.begin(invocation, loop, seconds)
+    try:
+        outcome = await value
+    except asyncio.CancelledError:
+        if invocation.ended_by is not None and task is not None and task.uncancel() > 0:
+            invocation.ended_by = None  # the caller itself was cancelled as well, and that counts more
+        raise
+    except BaseException:
+        if invocation.ended_by is not None and task is not None:
+            await swallow_cancellation(task)
+        raise
+    finally:
+        invocation.stop_by(before)
+        limits.end(invocation)
+    if invocation.ended_by is not None and task is not None:
+        await swallow_cancellation(task)
+    return outcome
+
+
+async def _apart(invocation: Invocation, value: Any) -> Any:
+    """Await in a task of its own, which is left behind if it does not end when it is cancelled."""
+    loop, seconds = asyncio.get_running_loop(), invocation.ready.timeout
+    task = loop.create_task(_carried(value))
+    future: asyncio.Future[Any] = loop.create_future()
+    task.add_done_callback(lambda _: _resolve(future))
+    if isinstance(value, CoroutineType):
+        task.add_done_callback(lambda _: value.close())  # one that was cancelled before it began is not missed
+
+    def stop() -> None:
+        task.cancel()
+        _resolve(future)
+
+    before = invocation.stop_by(stop)
+    clock = loop.call_later(seconds, invocation.expire) if seconds is not None else None
+    try:
+        await future
+    except asyncio.CancelledError:
+        invocation.ended_by = None
+        invocation.is_cancelled = True
+        task.cancel()
+        await asyncio.wait([task], timeout=_GRACE)
+        raise
+    finally:
+        invocation.stop_by(before)
+        if clock is not None:
+            clock.cancel()
+        if not task.done():
+            _leave_behind(task, invocation.ready)
+        elif not task.cancelled():
+            task.exception()  # seen
+    return None if invocation.ended_by is not None else _unpacked(task.result())
+
+
+def _resolve(future: "asyncio.Future[Any]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+@attrs.frozen
+class _Exit:
+    """What a tool that tried to end the program raised. A task would hand it to the event loop, which would end."""
+
+    error: SystemExit
+
+
+async def _carried(value: Awaitable[Any]) -> Any:
+    try:
+        return await value
+    except SystemExit as error:
+        return _Exit(error)
+
+
+def _unpacked(outcome: Any) -> Any:
+    if type(outcome) is _Exit:
+        raise outcome.error
+    return outcome
+
+
+def _leave_behind(task: "asyncio.Task[Any]", ready: ReadyTool) -> None:
+    """Keep a task that goes on after its call has ended, and count it as a use of the tool until it ends."""
+    _left_behind.add(task)
+    ready.users.count += 1
+
+    def ended(task: "asyncio.Task[Any]") -> None:
+        _left_behind.discard(task)
+        ready.users.leave()
+        if not task.cancelled():
+            task.exception()  # seen
+
+    task.add_done_callback(ended)
+
+
+async def swallow_cancellation(task: "asyncio.Task[Any]") -> None:
+    """Take back a cancellation of ours that foreign code did not let through: the caller must not meet it."""
+    task.uncancel()
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        if task.cancelling():
+            raise
+
+
+# -- in a thread -------------------------------------------------------------------------------------------------------
+
+
+async def _in_thread(invocation: Invocation) -> Any:
+    """Run a sync tool in a thread; when nobody waits any more, the thread is abandoned."""
+    loop, ready, context, threads = (
+        asyncio.get_running_loop(),
+        invocation.ready,
+        invocation.context,
+        invocation.services.threads,
+    )
+    context._loop = loop  # noqa: SLF001 - what the tool tells from its thread goes through the loop
+
+    def call() -> Any:
+        value = ready.execute(invocation.arguments, context)  # type: ignore[misc]  # bound: it is in force
+        return _gathered(value, context) if issubclass(type(value), Iterator) else value
+
+    job = threads.start(call)
+    before = invocation.stop_by(lambda: _resolve(job.future))
+    clock = loop.call_later(ready.timeout, invocation.expire) if ready.timeout is not None else None
+    try:
+        value = await job.future
+    except asyncio.CancelledError:
+        invocation.is_cancelled = True
+        threads.abandon(job)
+        raise
+    finally:
+        invocation.stop_by(before)
+        if clock is not None:
+            clock.cancel()
+        if invocation.ended_by is not None:
+            threads.abandon(job)
+        context._loop = None  # noqa: SLF001 - as above
+    if invocation.ended_by is None and inspect.isawaitable(value):
+        return await _inline(invocation, value)
+    if invocation.ended_by is None and inspect.isasyncgen(value):
+        return await _inline(invocation, _collected(value, context))
+    return value
+
+
+# -- what a tool yields ------------------------------------------------------------------------------------------------
+
+
+async def _gathered_later(invocation: Invocation, value: Any) -> Any:
+    """Gather what comes out of a generator or iterator that an async tool returned; anything else is itself."""
+    if type(value) is AsyncGeneratorType:
+        return await _inline(invocation, _collected(value, invocation.context))
+    return _gathered(value, invocation.context) if issubclass(type(value), Iterator) else value
+
+
+async def _collected(items: AsyncIterator[Any], context: ToolContext) -> list[Any]:
+    """Gather what an async tool yields; the host hears of each item at once."""
+    collected: list[Any] = []
+    async for item in items:
+        collected.append(item)
+        await context.send_content(_text(item))
+        _bound(collected)
+    return collected
+
+
+def _gathered(items: Iterator[Any], context: ToolContext) -> list[Any]:
+    """Gather what a sync tool yields; the host hears of each item at once."""
+    collected: list[Any] = []
+    for item in items:
+        collected.append(item)
+        context.send_content(_text(item))
+        _bound(collected)
+        if context.cancelled:
+            break
+    return collected
+
+
+def _bound(collected: list[Any]) -> None:
+    if len(collected) > ITEM_LIMIT:
+        raise ValueError(f"the tool yielded more than {ITEM_LIMIT} items")
+
+
+def _text(item: Any) -> str:
+    if isinstance(item, str):
+        return item
+    try:
+        return json.dumps(to_json(item), ensure_ascii=False)
+    except NotSerialisableError:
+        return ""
