@@ -45,9 +45,10 @@ class ToolExecutor:
             events=manager.events,
             masker=manager.masker,
             logger=MaskingLogger("agentos.tools", manager.masker),
-            access=access,
             known_names=lambda _: [tool.name for _, tool in self.catalog.offered()],
         )
+        if access is not None:
+            self.services.decide_by(access)
         self.pipeline = Pipeline(self.services)
 
     def list_available_tools(self) -> list[ToolInfo]:

@@ -26,6 +26,8 @@ from agentos.tools.ready import ReadyTool
 from agentos.tools.tool_context import Approval, ToolContext
 from agentos.tools.tool_events import ToolApproval, ToolContent, ToolProgress
 
+DEPTH_LIMIT = 8
+"""How deep tools may call tools."""
 NO_SESSION: Mapping[str, Any] = {}
 _EVENTS: Mapping[str, Callable[..., Any]] = {
     "progress": ToolProgress,
@@ -123,7 +125,9 @@ class CallServices:
     events: EventBus
     masker: Masker
     logger: MaskingLogger
-    access: AccessServices | None = None
+    access: AccessServices = attrs.field(init=False)
+    """There only where `has_access`; no step that asks for it is composed elsewhere."""
+    has_access: bool = attrs.field(default=False, init=False)
     known_names: Callable[[Principal], Collection[str]]
     """The names of the tools that a principal is offered."""
     start: Next = attrs.field(init=False)
@@ -134,9 +138,13 @@ class CallServices:
     """Take a call whose arguments are good already through the rest of the steps."""
     telling: set["asyncio.Task[None]"] = attrs.field(factory=set)
 
+    def decide_by(self, access: AccessServices) -> None:
+        """Have calls decided on, counted and recorded."""
+        self.access, self.has_access = access, True
+
     def note(self, event: str, arguments: Any = None, **facts: Any) -> None:
         """Have something recorded, if there is an audit log."""
-        if self.access is not None:
+        if self.has_access:
             self.access.audit.note(event, arguments, **facts)
 
     def note_refusal(self, tool: object, principal: Principal, step: str, reason: str) -> None:
@@ -177,7 +185,8 @@ class Invocation:
     is_cancelled: bool = False
     """Nobody waits for the result any more."""
     _context: ToolContext | None = attrs.field(default=None, repr=False)
-    _stop: Callable[[], Any] | None = attrs.field(default=None, repr=False)
+    stop: Callable[[], Any] | None = attrs.field(default=None, repr=False)
+    """How the call is to be stopped now, if it can be."""
 
     # -- what steps ask ----------------------------------------------------------------------------------------
 
@@ -189,10 +198,9 @@ class Invocation:
         return self._context
 
     @property
-    def access(self) -> AccessServices:
-        """Return what decides about calls; only steps that need it ask."""
-        assert self.services.access is not None  # noqa: S101 - such steps are composed only where there is access
-        return self.services.access
+    def itself_or_approved(self) -> "Invocation":
+        """Return the call that a person allowed while this one waited, if that is so; else this one."""
+        return self if self.approved_run is None else self.approved_run
 
     def facts(self) -> dict[str, Any]:
         """Return who called what, for the audit log."""
@@ -214,35 +222,41 @@ class Invocation:
         """End the call because its time is up."""
         self._end("timeout")
 
-    def stop_by(self, stop: Callable[[], Any] | None) -> Callable[[], Any] | None:
-        """Say how the call is to be stopped from now on; return how it was before."""
-        before, self._stop = self._stop, stop
-        return before
-
     def _end(self, by: Literal["timeout", "cancel"]) -> None:
         if self.ended_by is not None:
             return
         self.ended_by = by
         self.is_cancelled = True
-        if self._stop is not None:
-            self._stop()
+        if self.stop is not None:
+            self.stop()
 
     # -- what its tool asks for --------------------------------------------------------------------------------
 
     async def call_nested(self, name: str, arguments: Any) -> ToolResult:
         """Run a call that the tool makes, for the same principal."""
-        return _without_token(await self.services.start(self._nested(ToolCall(name, arguments))))
+        nested = self._nested(ToolCall(name, arguments))
+        return self._too_deep() or _without_token(await self.services.start(nested))
 
     async def call_below(self, arguments: Any) -> ToolResult:
         """Run the tool beneath this one, looked up now."""
-        beneath = self.services.catalog.beneath(self.ready)
+        services, beneath = self.services, self.services.catalog.beneath(self.ready)
         if beneath is None:
-            return self.services.results.failure("UnknownTool", f"there is no tool beneath {self.ready.entry.id!r}", {})
+            return services.results.failure("UnknownTool", f"there is no tool beneath {self.ready.entry.id!r}", {})
+        if missing := self.principal.missing(beneath.tool):
+            reason = f"{beneath.qualified_id} requires {', '.join(missing)}"
+            services.note_refusal(beneath.qualified_id, self.principal, "access", reason)
+            return services.results.failure("UnknownTool", "nothing stands beneath this tool", {})
         nested = self._nested(ToolCall(beneath.tool.name, arguments))
         nested.ready = beneath
         # Who approved the wrapper was shown what it wraps: nobody is asked twice about one call.
         nested.approval = self.approval
-        return _without_token(await self.services.start_found(nested))
+        return self._too_deep() or _without_token(await services.start_found(nested))
+
+    def _too_deep(self) -> ToolResult | None:
+        if self.depth < DEPTH_LIMIT:
+            return None
+        message = f"tools call tools {DEPTH_LIMIT} deep; this is probably a cycle"
+        return self.services.results.failure("Refused", message, {})
 
     def _nested(self, call: ToolCall) -> "Invocation":
         session = self.session if self._context is None else self._context.session

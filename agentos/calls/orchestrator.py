@@ -61,8 +61,8 @@ class ToolOrchestrator:
             self._lists.clear()
             self._lists_version = self._registry.version
         who = _caller(principal)
-        access = self._services.access
-        audience = (who.held, None if access is None else access.grants.barring(who.key))
+        services = self._services
+        audience = (who.held, services.access.grants.barring(who.key) if services.has_access else None)
         infos = self._lists.get(audience)
         if infos is None:
             if len(self._lists) >= _LISTS_KEPT:
@@ -87,8 +87,8 @@ class ToolOrchestrator:
 
     def _denial(self, tool: Tool, qualified_id: str, principal: Principal) -> str | None:
         """Say what denies every call of a tool to *principal*."""
-        access = self._services.access
-        return None if access is None else access.denials.bar(tool, qualified_id, principal.key)
+        services = self._services
+        return services.access.denials.bar(tool, qualified_id, principal.key) if services.has_access else None
 
     def explain(
         self, name: str, principal: Principal | None = None, *, asked_by: Principal | None = None
@@ -123,8 +123,8 @@ class ToolOrchestrator:
         if isinstance(arguments, ToolResult):
             return arguments
         invocation.arguments = arguments
-        access = self._services.access
-        if access is not None:
+        if self._services.has_access:
+            access = self._services.access
             if (denied := access.denials.of_call(ready, who.key, None, arguments)) is not None:
                 return invocation.failure("Refused", denied)
             access.audit.note("preview", snapshot(arguments), tool=ready.qualified_id, principal=who.key)
@@ -148,7 +148,10 @@ class ToolOrchestrator:
         session: Mapping[str, Any] | None = None,
     ) -> ToolResult:
         """Run one call for *principal*: by default the host itself, which may call everything."""
-        return await self.executor.process(self._invocation(call, principal, session))
+        invocation = self._invocation(call, principal, session)
+        if invocation.call.id is None:
+            return await self._services.start(invocation)
+        return await self.executor.process(invocation)
 
     def _invocation(
         self, call: ToolCall | Mapping[str, Any], principal: Principal | None, session: Mapping[str, Any] | None

@@ -7,7 +7,9 @@ A call pays only for the steps that its tool needs; they are composed when the t
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache, reduce
+from functools import lru_cache
+from types import FunctionType
+from typing import cast
 
 import attrs
 
@@ -49,33 +51,42 @@ class _Need:
     """What decides which steps the calls of a tool need."""
 
     ready: ReadyTool
-    access: AccessServices | None
+    services: CallServices
     is_plain: bool
     """Its calls run whatever their arguments are: nobody has to decide."""
 
 
 _NEEDED: Mapping[Step, Callable[[_Need], bool]] = {
     authorize: lambda need: not need.ready.is_public,
-    see_new_denials: lambda need: need.access is not None and need.is_plain and need.access.is_shared,
-    decide: lambda need: need.access is not None and not need.is_plain,
-    reserve_budget: lambda need: need.access is not None and need.access.budgets.has_any,
-    once: lambda need: need.access is not None and not need.is_plain,
-    record: lambda need: need.access is not None and not need.is_plain,
-    note: lambda need: need.access is not None and need.is_plain,
+    see_new_denials: lambda need: need.services.has_access and need.is_plain and need.services.access.is_shared,
+    decide: lambda need: need.services.has_access and not need.is_plain,
+    reserve_budget: lambda need: need.services.has_access and need.services.access.budgets.has_any,
+    once: lambda need: need.services.has_access and not need.is_plain,
+    record: lambda need: need.services.has_access and not need.is_plain,
+    note: lambda need: need.services.has_access and need.is_plain,
 }
 """When a step is needed; a step that is not named here always is."""
 
 
-def steps_for(ready: ReadyTool, access: AccessServices | None, *, is_plain: bool) -> tuple[Step, ...]:
+def steps_for(ready: ReadyTool, services: CallServices, *, is_plain: bool) -> tuple[Step, ...]:
     """Return the steps that calls of a tool need, in their order."""
-    need = _Need(ready, access, is_plain)
+    need = _Need(ready, services, is_plain)
     return tuple(step for step in STEPS if step not in _NEEDED or _NEEDED[step](need))
 
 
 @lru_cache
 def compose(steps: tuple[Step, ...]) -> Next:
     """Return one function that takes a call through *steps*; tools that need the same steps share it."""
-    return reduce(lambda next, step: lambda invocation: step(invocation, next), reversed(steps), _nowhere)
+    handler: Next = _nowhere
+    for step in reversed(steps):
+        handler = _before(handler, step)
+    return handler
+
+
+def _before(next: Next, step: Step) -> Next:
+    """Return *step* with what is next filled in: as a default of a copy, which costs a call nothing."""
+    function = cast("FunctionType", step)
+    return FunctionType(function.__code__, function.__globals__, function.__name__, (next,), function.__closure__)
 
 
 def _nowhere(invocation: Invocation) -> Awaitable[ToolResult]:
@@ -87,18 +98,16 @@ class Pipeline:
 
     def __init__(self, services: CallServices) -> None:
         self._services = services
-        services.start, services.start_found, services.start_validated = (
-            *(self.start, self.start_found, self.start_validated),
-        )
-
-    def start(self, invocation: Invocation) -> Awaitable[ToolResult]:
+        self.start: Next = _before(self.start_found, find)
         """Take a call through all its steps."""
-        return find(invocation, self.start_found)
+        services.start, services.start_found = self.start, self.start_found
+        services.start_validated = self.start_validated
 
     def start_found(self, invocation: Invocation) -> Awaitable[ToolResult]:
         """Take a call whose tool is known already through the steps that this tool needs."""
-        ready, access = invocation.ready, self._services.access
-        if access is not None and invocation.call.idempotency_key is None:
+        ready, services = invocation.ready, self._services
+        if services.has_access and invocation.call.idempotency_key is None:
+            access = services.access
             if ready.plain_version != access.grants.version:
                 ready.plain_version = access.grants.version
                 ready.plain_handler = self._composed(ready, is_plain=True) if _is_plain(ready, access) else None
@@ -110,11 +119,11 @@ class Pipeline:
 
     def start_validated(self, invocation: Invocation) -> Awaitable[ToolResult]:
         """Take a call whose arguments are good already through the rest of the steps: as when a person approved it."""
-        steps = steps_for(invocation.ready, self._services.access, is_plain=False)
+        steps = steps_for(invocation.ready, self._services, is_plain=False)
         return compose(steps[steps.index(validate) + 1 :])(invocation)
 
     def _composed(self, ready: ReadyTool, *, is_plain: bool) -> Next:
-        return compose(steps_for(ready, self._services.access, is_plain=is_plain)[1:])
+        return compose(steps_for(ready, self._services, is_plain=is_plain)[1:])
 
     async def preview(self, invocation: Invocation) -> ToolResult | None:
         """Return what the tool's dry run says of a call that does not run yet; None if it has none."""
@@ -138,15 +147,15 @@ class Pipeline:
             nonlocal interrupted
             interrupted = task is not None and task.cancel()
 
-        invocation.stop_by(interrupt)
+        invocation.stop = interrupt
         self._services.in_flight.add(invocation)
         try:
             result = await start(invocation)
         except asyncio.CancelledError:
             if task is None or not interrupted or task.uncancel() > 0:
                 raise
-            ran = invocation.has_run or (invocation.approved_run is not None and invocation.approved_run.has_run)
-            result = invocation.failure("Cancelled", f"the call was cancelled {'while' if ran else 'before'} it ran")
+            when = "while" if invocation.itself_or_approved.has_run else "before"
+            result = invocation.failure("Cancelled", f"the call was cancelled {when} it ran")
         else:
             if task is not None and interrupted:
                 await swallow_cancellation(task)

@@ -34,6 +34,15 @@ class Principal:
     kind: Literal["user", "service", "system"] = "user"
     access: frozenset[str] = attrs.field(default=frozenset(), converter=_rules)
     scopes: frozenset[str] | None = attrs.field(default=None, converter=_scopes)
+    key: str = attrs.field(init=False, repr=False, eq=False)
+    """The name that no other principal has: the id of a user, `service:bot`, `system`.
+
+    By it calls are counted, proposals and grants bound, and records written.
+    """
+
+    @key.default
+    def _key(self) -> str:
+        return self.id if self.kind == "user" or self.id == _HOST else f"{self.kind}:{self.id}"
 
     def __attrs_post_init__(self) -> None:
         if fault := fault_of_name(self.id):
@@ -49,16 +58,6 @@ class Principal:
     def system(cls) -> "Principal":
         """Return the host itself, which may call everything."""
         return SYSTEM
-
-    @property
-    def key(self) -> str:
-        """Return the name that no other principal has: the id of a user, `service:bot`, `system`.
-
-        By it calls are counted, proposals and grants bound, and records written.
-        """
-        if self.kind == "user" or self.id == _HOST:
-            return self.id
-        return f"{self.kind}:{self.id}"
 
     @property
     def held(self) -> frozenset[str]:

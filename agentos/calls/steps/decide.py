@@ -26,11 +26,11 @@ _INTERVENTION_LIMIT = 30.0
 
 def see_new_denials(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
     """See now and then what other hosts on the same store have forbidden: for calls that nobody decides on."""
-    return next(invocation) if monotonic() <= invocation.access.grants.fresh_until else _seen(invocation, next)
+    return next(invocation) if monotonic() <= invocation.services.access.grants.fresh_until else _seen(invocation, next)
 
 
 async def _seen(invocation: Invocation, next: Next) -> ToolResult:
-    ready, grants = invocation.ready, invocation.access.grants
+    ready, grants = invocation.ready, invocation.services.access.grants
     try:
         await grants.look()
     except asyncio.CancelledError:
@@ -51,15 +51,15 @@ async def decide(invocation: Invocation, next: Next) -> ToolResult:
                 return result
             invocation.is_grant_used_up = False  # another call was first: decide without that grant
     except asyncio.CancelledError:
-        if not invocation.is_recorded:
+        if not invocation.itself_or_approved.is_recorded:
             note_cancelled(invocation)
         raise
 
 
 async def _decided(invocation: Invocation, next: Next) -> ToolResult:
     try:
-        if invocation.access.is_shared:
-            await invocation.access.grants.refresh()
+        if invocation.services.access.is_shared:
+            await invocation.services.access.grants.refresh()
         earlier = await _earlier(invocation)
     except StoreError as error:
         invocation.services.logger.warning("a call of %s was refused: %s", invocation.ready.qualified_id, error)
@@ -81,17 +81,17 @@ async def _decided(invocation: Invocation, next: Next) -> ToolResult:
 async def _earlier(invocation: Invocation) -> ToolResult | None:
     """Return the result of an earlier call with the same idempotency key: nobody is asked about a repeat."""
     key = key_of(invocation)
-    return None if key is None else await invocation.access.idempotency.find(key, invocation.arguments)
+    return None if key is None else await invocation.services.access.idempotency.find(key, invocation.arguments)
 
 
 async def _asked(invocation: Invocation) -> ToolResult:
-    access, ready = invocation.access, invocation.ready
+    access, ready = invocation.services.access, invocation.ready
     refusal = access.asking_budgets.reserve(invocation.principal.key, ready.qualified_id, ready.tool.cost)
     return await access.proposer.propose(invocation) if refusal is None else over_budget(invocation, refusal)
 
 
 def _decision(invocation: Invocation, policy: Any, why: str) -> tuple[Decision, Grant | None]:
-    access, ready, principal = invocation.access, invocation.ready, invocation.principal
+    access, ready, principal = invocation.services.access, invocation.ready, invocation.principal
     session = session_id(invocation.session, invocation.services.masker)
     grant = access.grants.allowing(ready, principal.key, session, invocation.arguments)
     question = Question(

@@ -5,14 +5,9 @@ from collections.abc import Awaitable
 from agentos.calls.invocation import Invocation, Next, answered
 from agentos.model.tool_call import ToolResult
 
-DEPTH_LIMIT = 8
-"""How deep tools may call tools."""
-
 
 def find(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
     """Find the tool of a name, an alias or a `pack:tool`."""
-    if (refusal := refuse_depth(invocation)) is not None:
-        return answered(refusal)
     ready = invocation.services.catalog.find(invocation.call.name)
     if ready is None:
         return answered(_refused(invocation, "there is no such tool"))
@@ -27,14 +22,6 @@ def authorize(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
         return next(invocation)
     reason = f"{invocation.ready.qualified_id} requires {', '.join(principal.missing(tool))}"
     return answered(_refused(invocation, reason))
-
-
-def refuse_depth(invocation: Invocation) -> ToolResult | None:
-    """Return the refusal of a call that is nested too deep."""
-    if invocation.depth <= DEPTH_LIMIT:
-        return None
-    message = f"tools call tools {DEPTH_LIMIT} deep; this is probably a cycle"
-    return invocation.services.results.failure("Refused", message, {})
 
 
 def unknown(invocation: Invocation) -> ToolResult:

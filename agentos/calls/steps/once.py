@@ -19,7 +19,7 @@ def once(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
 
 
 async def _once(invocation: Invocation, next: Next, key: Key) -> ToolResult:
-    access, tool, approval = invocation.access, invocation.ready.tool, invocation.approval
+    access, tool, approval = invocation.services.access, invocation.ready.tool, invocation.approval
     may_repeat = tool.idempotent or tool.effect == "read"
     proposal = None if approval is None else approval.proposal
     try:
@@ -52,7 +52,7 @@ def key_of(invocation: Invocation) -> Key | None:
 
 async def _keep(invocation: Invocation, key: Key, ended: ToolResult | None) -> None:
     """Keep the result of a call that ran; forget the claim of one that did not."""
-    idempotency = invocation.access.idempotency
+    idempotency = invocation.services.access.idempotency
     try:
         await (idempotency.give_up(key) if ended is None else idempotency.finish(key, ended))
     except StoreError as error:

@@ -15,7 +15,7 @@ from agentos.model.tool_call import ToolResult
 
 async def note(invocation: Invocation, next: Next) -> ToolResult:
     """Note how a call ended that only reads: it is written down soon, with others."""
-    access, ready, call_id = invocation.access, invocation.ready, invocation.call.id
+    access, ready, call_id = invocation.services.access, invocation.ready, invocation.call.id
     kept = snapshot(invocation.arguments)
     error: str | None = "Cancelled"
     # Between its end and its record a call waits for listeners, if there are any.
@@ -34,8 +34,8 @@ async def note(invocation: Invocation, next: Next) -> ToolResult:
 
 async def record(invocation: Invocation, next: Next) -> ToolResult:
     """Write down that a call begins, then how it ended. What can't be written down before it begins does not run."""
-    with invocation.access.recording.use():
-        return await _recorded(invocation, next, invocation.recorder or invocation.access.recorder)
+    with invocation.services.access.recording.use():
+        return await _recorded(invocation, next, invocation.recorder or invocation.services.access.recorder)
 
 
 async def _recorded(invocation: Invocation, next: Next, recorder: Recorder) -> ToolResult:

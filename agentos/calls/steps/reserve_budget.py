@@ -9,21 +9,20 @@ from agentos.model.tool_call import ToolResult
 
 def reserve_budget(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
     """Take a slot of each budget, or end the call."""
-    ready, budgets = invocation.ready, invocation.access.budgets
-    at = budgets.now()
+    ready, budgets = invocation.ready, invocation.services.access.budgets
+    keeps_slot = invocation.decision is None and not budgets.counts_running  # nobody had to decide: it does run
+    at = None if keeps_slot else budgets.now()
     refusal = budgets.reserve(invocation.principal.key, ready.qualified_id, ready.tool.cost, at)
     if refusal is not None:
         return answered(over_budget(invocation, refusal))
-    if invocation.decision is None and not budgets.counts_running:  # nobody decided: it runs, and keeps its slot
-        return next(invocation)
-    return _given_back(invocation, next, at)
+    return next(invocation) if at is None else _given_back(invocation, next, at)
 
 
 async def _given_back(invocation: Invocation, next: Next, at: float) -> ToolResult:
     try:
         return await next(invocation)
     finally:
-        who, ready, budgets = invocation.principal.key, invocation.ready, invocation.access.budgets
+        who, ready, budgets = invocation.principal.key, invocation.ready, invocation.services.access.budgets
         if invocation.has_run:
             budgets.release(who, ready.qualified_id)
         else:

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from agentos.base.foreign import let_cancellation_pass
 from agentos.calls.invocation import Invocation, Next
 from agentos.calls.results import PLAIN, NotSerialisableError, to_json
 from agentos.calls.threads import TooManyAbandonedError
@@ -33,37 +34,33 @@ async def run(invocation: Invocation, next: Next) -> ToolResult:
     try:
         if invocation.ended_by is None:
             invocation.has_run = True
-            await _run(invocation)
-        if invocation.ended_by is not None:
-            invocation.result = _ended(invocation)
+            value = await (_on_loop(invocation) if invocation.ready.is_async else _in_thread(invocation))
+            if type(value) not in PLAIN and invocation.ended_by is None:
+                value = await _gathered_later(invocation, value)
+            invocation.value = value
+    except asyncio.CancelledError as error:
+        if invocation.ended_by is None:
+            let_cancellation_pass(error)
+            invocation.result = _raised(invocation, error)  # the tool raised it by itself: nobody cancelled the caller
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) and invocation.ready.is_async:
+            raise
+        invocation.result = _failure_of(invocation, error)
     finally:
         users.leave(use)
         if invocation.call.id is not None:
             invocation.services.in_flight.remove(invocation)  # what has ended can't be cancelled
+    if invocation.ended_by is not None:
+        invocation.result = _ended(invocation)
     return await next(invocation)
 
 
-async def _run(invocation: Invocation) -> None:
-    """Set the value that the tool returns, or the result of one that raises."""
-    try:
-        value = await (_on_loop(invocation) if invocation.ready.is_async else _in_thread(invocation))
-        if type(value) not in PLAIN and invocation.ended_by is None:
-            value = await _gathered_later(invocation, value)
-        invocation.value = value
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if invocation.ended_by is None:
-            if task is None or task.cancelling():
-                raise
-            invocation.result = _raised(invocation, error)  # the tool raised it by itself: nobody cancelled the caller
-    except BuildError as error:
-        invocation.result = _not_built(invocation, error)
-    except TooManyAbandonedError as error:
-        invocation.result = invocation.failure("BudgetExceeded", str(error))
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
-        if isinstance(error, KeyboardInterrupt) and invocation.ready.is_async:
-            raise
-        invocation.result = _raised(invocation, error)
+def _failure_of(invocation: Invocation, error: BaseException) -> ToolResult:
+    if isinstance(error, BuildError):
+        return _not_built(invocation, error)
+    if isinstance(error, TooManyAbandonedError):
+        return invocation.failure("BudgetExceeded", str(error))
+    return _raised(invocation, error)
 
 
 def _ended(invocation: Invocation) -> ToolResult:
@@ -110,7 +107,7 @@ async def _inline(invocation: Invocation, value: Awaitable[Any]) -> Any:
     """Await in the caller's own task: the cheapest way, for tools that end when they are cancelled."""
     loop, limits, seconds = asyncio.get_running_loop(), invocation.services.time_limits, invocation.ready.timeout
     task = asyncio.current_task(loop)
-    before = invocation.stop_by(None if task is None else task.cancel)
+    before, invocation.stop = invocation.stop, None if task is None else task.cancel
     if seconds is not None:
         limits.begin(invocation, loop, seconds)
     try:
@@ -124,7 +121,7 @@ async def _inline(invocation: Invocation, value: Awaitable[Any]) -> Any:
             await swallow_cancellation(task)
         raise
     finally:
-        invocation.stop_by(before)
+        invocation.stop = before
         limits.end(invocation)
     if invocation.ended_by is not None and task is not None:
         await swallow_cancellation(task)
@@ -144,7 +141,7 @@ async def _apart(invocation: Invocation, value: Any) -> Any:
         task.cancel()
         _resolve(future)
 
-    before = invocation.stop_by(stop)
+    before, invocation.stop = invocation.stop, stop
     clock = loop.call_later(seconds, invocation.expire) if seconds is not None else None
     try:
         await future
@@ -155,7 +152,7 @@ async def _apart(invocation: Invocation, value: Any) -> Any:
         await asyncio.wait([task], timeout=_GRACE)
         raise
     finally:
-        invocation.stop_by(before)
+        invocation.stop = before
         if clock is not None:
             clock.cancel()
         if not task.done():
@@ -232,7 +229,7 @@ async def _in_thread(invocation: Invocation) -> Any:
         return _gathered(value, context) if issubclass(type(value), Iterator) else value
 
     job = threads.start(call)
-    before = invocation.stop_by(lambda: _resolve(job.future))
+    before, invocation.stop = invocation.stop, lambda: _resolve(job.future)
     clock = loop.call_later(ready.timeout, invocation.expire) if ready.timeout is not None else None
     try:
         value = await job.future
@@ -241,7 +238,7 @@ async def _in_thread(invocation: Invocation) -> Any:
         threads.abandon(job)
         raise
     finally:
-        invocation.stop_by(before)
+        invocation.stop = before
         if clock is not None:
             clock.cancel()
         if invocation.ended_by is not None:

@@ -19,7 +19,7 @@ def validate(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
     except BadArguments as error:
         reason, refusal = "the arguments do not fit", invalid_arguments(invocation.services.results, ready, error)
     else:
-        if call.idempotency_key is None or invocation.services.access is None or _is_key(call.idempotency_key):
+        if call.idempotency_key is None or not invocation.services.has_access or _is_key(call.idempotency_key):
             return next(invocation)
         message = f"idempotency_key: expected text of 1 to {KEY_LIMIT} characters"
         reason, refusal = "the idempotency key is invalid", invocation.failure("InvalidArguments", message)
