@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from agentos.access.lock import Difference, Lock
     from agentos.access.pins import Pin, PinError
     from agentos.access.proposals import Proposal, ProposalError
-    from agentos.calls.approvals import Answer, Approvals
+    from agentos.calls.answers import Answer
+    from agentos.calls.approvals import Approvals
     from agentos.calls.executor import ToolExecutor
     from agentos.calls.orchestrator import ToolExplanation, ToolOrchestrator
     from agentos.errors import (
@@ -104,7 +105,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AgentOS": "agentos.host",
     "AgentOSError": "agentos.errors",
-    "Answer": "agentos.calls.approvals",
+    "Answer": "agentos.calls.answers",
     "Approvals": "agentos.calls.approvals",
     "ArgumentPattern": "agentos.rules.intervention",
     "AuditHead": "agentos.access.audit",

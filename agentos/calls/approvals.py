@@ -1,9 +1,10 @@
 """Approvals: a person's side of calls that wait. What is approved is exactly what was proposed, and it runs once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import attrs
 
@@ -20,10 +21,12 @@ from agentos.access.proposals import (
     shadowed_by,
     stored_result,
 )
-from agentos.base.canonical import digest
 from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled, to_the_end
+from agentos.calls.answers import Answer, Ask, ask_nobody
+from agentos.calls.bindings import Bindings
 from agentos.calls.executor import ToolExecutor
 from agentos.calls.invocation import AccessServices, Invocation
+from agentos.calls.proposal_recorder import ProposalRecorder
 from agentos.calls.results import as_text
 from agentos.calls.steps.once import key_of
 from agentos.errors import StoreError
@@ -32,46 +35,11 @@ from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.secrets.masking import MaskingLogger
 from agentos.store import Store
 from agentos.tools.ready import ReadyTool
-from agentos.tools.tool import EFFECTS
 from agentos.tools.tool_context import Approval
-
-
-@attrs.frozen
-class Answer:
-    """What somebody who was told of a proposal says to it."""
-
-    decision: Literal["approve", "reject", "edit"]
-    reason: str = ""
-    arguments: Mapping[str, Any] | None = attrs.field(default=None, repr=False)
-    by: Principal | str | None = None
-
-    @classmethod
-    def approve(cls, by: Principal | str | None = None) -> "Answer":
-        """Say that it may run."""
-        return cls("approve", by=by)
-
-    @classmethod
-    def reject(cls, reason: str, by: Principal | str | None = None) -> "Answer":
-        """Say that it must not run, and why."""
-        return cls("reject", reason, by=by)
-
-    @classmethod
-    def edit(cls, arguments: Mapping[str, Any], by: Principal | str | None = None) -> "Answer":
-        """Say that it may run with other arguments."""
-        return cls("edit", arguments=arguments, by=by)
-
 
 _ATTEMPTS = 3
 """How often a proposal is applied again, after hosts died on it."""
-_ANSWERS = ("approve", "reject", "edit")
 _SILENT = "no reason given"
-
-Ask = Callable[[Proposal], Awaitable[Answer | None]]
-
-
-async def nobody(proposal: Proposal) -> Answer | None:  # noqa: ARG001 - the signature is the contract
-    """Answer nothing: whoever is responsible comes by himself."""
-    return None
 
 
 class Approvals:
@@ -85,12 +53,13 @@ class Approvals:
         *,
         store: Store,
         clock: Callable[[], float],
-        ask: Ask = nobody,
+        ask: Ask = ask_nobody,
         principals: Principals | None = None,
     ) -> None:
         self._proposals = proposals
         self._executor = executor
         self._catalog = executor.catalog
+        self._bindings = Bindings(executor.catalog)
         self._results = executor.results
         self._access = access
         self._policy = access.policy
@@ -137,7 +106,7 @@ class Approvals:
             stored = await self._found(token_or_id)
             fault = self._proposals.fault(stored)
             if fault is not None or stored is None:
-                return self.invalid(fault or "", stored, by)
+                return self._invalid(fault or "", stored, by)
             return await self._apply(stored, by, asking)
         except StoreError as error:
             self._logger.warning("a proposal could not be applied: %s", error)
@@ -149,8 +118,8 @@ class Approvals:
         stored = await self._waiting(id, by)
         old, who = stored.proposal, await self._as_now(stored, by)
         ready = self._catalog.find(old.tool)
-        if ready is None or (fault := self._fault_of_tool(ready, stored)) is not None:
-            raise ProposalError(self._why_not_in_force(old, stored) if ready is None else str(fault))
+        if ready is None or (fault := self._bindings.fault(ready, stored)) is not None:
+            raise ProposalError(self._bindings.why_not_in_force(stored) if ready is None else str(fault))
         if not isinstance(arguments, Mapping):
             raise ProposalError(f"arguments: expected a mapping, got {type(arguments).__name__}")
         call = ToolCall(ready.tool.name, dict(arguments), idempotency_key=stored.idempotency_key)
@@ -255,7 +224,7 @@ class Approvals:
             let_cancellation_pass(error)
             self._logger.exception("asking about proposal %s failed", proposal.id)
             return None
-        if answer is None or (isinstance(answer, Answer) and answer.decision in _ANSWERS):
+        if answer is None or (isinstance(answer, Answer) and answer.is_valid):
             return answer
         self._logger.error("proposal %s got an invalid answer", proposal.id)
         return None
@@ -296,7 +265,7 @@ class Approvals:
             arguments=arguments,
             preview=preview,
             principal=invocation.principal,
-            effect=self._effect_of(ready),
+            effect=self._bindings.effect(ready),
             state="proposed",
             created_at=now,
             expires_at=now + timedelta(seconds=self._policy.proposal_ttl),
@@ -314,7 +283,7 @@ class Approvals:
             secret=self._masker.mask_data(arguments) != arguments,
             replaces=replaces,
             by=by,
-            entry_state=self._place_of(ready),
+            entry_state=self._bindings.place(ready),
             session_id=session_id(invocation.session, self._masker),
             idempotency_key=None if key is None else key.key,
         )
@@ -353,8 +322,8 @@ class Approvals:
             if fault := self._fault_of_approver(proposal, by):
                 raise ProposalError(fault)
             ready = self._catalog.find(proposal.tool)
-            if ready is None or (fault := self._fault_of_tool(ready, stored)) is not None:
-                raise ProposalError(self._why_not_in_force(proposal, stored) if ready is None else str(fault))
+            if ready is None or (fault := self._bindings.fault(ready, stored)) is not None:
+                raise ProposalError(self._bindings.why_not_in_force(stored) if ready is None else str(fault))
             principal = await self._as_now(stored, by)
             if self._store.is_durable:
                 await self._access.grants.refresh()
@@ -364,14 +333,15 @@ class Approvals:
             if fault := self._fault_of_call(invocation):
                 raise ProposalError(fault)
         except ProposalError as error:
-            return self.invalid(str(error), stored, by)
-        invocation.approval = Approval(proposal.id, frozenset(self._beneath(ready)))
+            return self._invalid(str(error), stored, by)
+        invocation.approval = Approval(proposal.id, frozenset(self._bindings.beneath(ready)))
         invocation.decision = Decision("run", "approved", f"proposal {proposal.id} was approved")
         if asking is not None:
             asking.approved_run = invocation
-        return await self._run(invocation, _ProposalRecorder(self, self._proposals, stored, name_of(by), again))
+        refuse = partial(self._invalid, stored=stored, by=by)
+        return await self._run(invocation, ProposalRecorder(self._proposals, stored, refuse, name_of(by), again))
 
-    async def _run(self, invocation: Invocation, recorder: "_ProposalRecorder") -> ToolResult:
+    async def _run(self, invocation: Invocation, recorder: ProposalRecorder) -> ToolResult:
         """Take an approved call through the steps that are left."""
         invocation.recorder = recorder
         pipeline, id = self._executor.pipeline, recorder.stored.proposal.id
@@ -403,36 +373,6 @@ class Approvals:
             return f"{principal.key!r} does not hold the access any more that {ready.qualified_id} requires: {rules}"
         session = session_id(invocation.session, self._masker)
         return self._access.denials.of_call(ready, principal.key, session, invocation.arguments)
-
-    def _fault_of_tool(self, ready: ReadyTool, stored: Stored) -> str | None:
-        """Say how the tool differs from the one that was proposed: by its place, its definition, or what it wraps."""
-        proposal, place = stored.proposal, self._place_of(ready)
-        if place.partition(" ")[0] != stored.entry_state.partition(" ")[0]:
-            return self._why_not_in_force(proposal, stored)
-        if ready.definition != proposal.definition:
-            return f"the definition of {proposal.tool} changed since this was proposed"
-        return None if place == stored.entry_state else f"what {proposal.tool} wraps changed since this was proposed"
-
-    def _place_of(self, ready: ReadyTool) -> str:
-        """Return a tool's state on its stack, with what it wraps: a proposal is bound to both."""
-        beneath = self._beneath(ready)
-        return f"{ready.entry.state} over {digest(beneath)}" if beneath else str(ready.entry.state)
-
-    def _beneath(self, ready: ReadyTool) -> list[tuple[str, str]]:
-        return [(one.qualified_id, one.definition) for one in self._catalog.chain(ready)]
-
-    def _effect_of(self, ready: ReadyTool) -> str:
-        """Return the strongest effect of a tool and of what it wraps: that is what a person approves."""
-        tools = [ready.tool, *(one.tool for one in self._catalog.chain(ready))]
-        return max((tool.effect for tool in tools), key=EFFECTS.index)
-
-    def _why_not_in_force(self, proposal: Proposal, stored: Stored) -> str:
-        name = proposal.tool.partition(":")[2]
-        active = self._catalog.registry.get_active(name)
-        now = f"; {active.source.pack}:{name} is active now" if active is not None else ""
-        return (
-            f"the tool {proposal.tool}, which was {stored.entry_state.partition(' ')[0]} then, is not so any more{now}"
-        )
 
     def _session_of(self, stored: Stored) -> Mapping[str, Any]:
         kept = self._sessions.get(stored.proposal.id)
@@ -466,7 +406,7 @@ class Approvals:
             raise ProposalError(fault)
         return stored
 
-    def invalid(self, reason: str, stored: Stored | None = None, by: Principal | str | None = None) -> ToolResult:
+    def _invalid(self, reason: str, stored: Stored | None = None, by: Principal | str | None = None) -> ToolResult:
         """Record why a proposal can't be applied, and return that as the result."""
         self._note_invalid(reason, None if stored is None else stored.proposal, by)
         return self._results.failure("ProposalInvalid", reason, {})
@@ -521,35 +461,3 @@ class Approvals:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@attrs.define
-class _ProposalRecorder:
-    """Records an approved call: its proposal is claimed before it begins, and says afterwards what became of it."""
-
-    approvals: Approvals
-    proposals: Proposals
-    stored: Stored
-    by: str | None
-    again: bool
-    """It was cut off before, by the end of a host."""
-    is_claimed: bool = False
-
-    async def begin(self, invocation: Invocation) -> ToolResult | None:  # noqa: ARG002 - a recorder's signature
-        """Take the proposal; say so if somebody else was first."""
-        by = self.by or self.stored.proposal.principal.key
-        self.is_claimed = await self.proposals.claim(self.stored, by, again=self.again)
-        if self.is_claimed:
-            return None
-        late = "the proposal was used already, or expired in this moment"
-        return self.approvals.invalid(late, self.stored, self.by)
-
-    async def end(self, invocation: Invocation, result: ToolResult) -> None:  # noqa: ARG002 - a recorder's signature
-        """Write down what became of it."""
-        if self.is_claimed:
-            await self.proposals.finish(self.stored, result)
-
-    async def close(self, invocation: Invocation, result: ToolResult) -> None:
-        """Write down what became of it elsewhere."""
-        if await self.begin(invocation) is None:
-            await self.end(invocation, result)

@@ -20,7 +20,7 @@ from agentos.secrets.masking import MaskingLogger
 
 if TYPE_CHECKING:
     from agentos.access.proposals import Proposal
-    from agentos.calls.approvals import Answer
+    from agentos.calls.answers import Answer
     from agentos.extensions.manager import ExtensionManager
 
 
@@ -56,7 +56,7 @@ class Handlers:
         return None
 
     async def _ask_one(self, payload: Any, id: str, proposal: "Proposal") -> "Answer | None":
-        from agentos.calls.approvals import Answer
+        from agentos.calls.answers import Answer
 
         told = _told(payload)
         try:

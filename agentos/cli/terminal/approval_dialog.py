@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from agentos.access.proposals import Proposal
-from agentos.calls.approvals import Answer
+from agentos.calls.answers import Answer
 from agentos.cli.app import Fail
 from agentos.cli.call_arguments import read_arguments
 from agentos.cli.host_session import DESTRUCTIVE, EFFECTS
