@@ -10,7 +10,7 @@ SHOWN := $(foreach pack,common calculator datetime giphy files sqlite-memory tas
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20
 
 .DEFAULT_GOAL := help
-.PHONY: help run test proofs check conformance lint format types coverage docs bench wheel clean
+.PHONY: help run environment test proofs check conformance lint format types coverage docs bench wheel clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,8 @@ $(VENV)/bench/.ready: pyproject.toml
 
 run: $(VENV)/.run  ## Load the example manifest and show every stack
 	$(BIN)/python examples/run.py
+
+environment: $(VENV)/.dev  ## Install what the checks need
 
 test: $(VENV)/.dev  ## Run the tests but for the long ones, by three workers: they often wait for processes
 	$(PYTEST) -m 'not proof'

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -83,18 +84,21 @@ def test_every_module_has_its_layer():
     assert {layer_of(module) for module in MODULES} <= {"", *RANKS}
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if module != FACADE])
-def test_a_module_imports_only_what_is_beneath_it(module):
-    mine = layer_of(module)
+def test_every_module_imports_only_what_is_beneath_it():
     upward = [
         f"{MODULES[module]}:{line} imports {target}"
-        for target, line in imported_by(module)
-        if layer_of(target) != mine
-        and not (target == FACADE and mine in ABOVE_THE_FACADE)
-        and not RANKS.get(layer_of(target), len(LAYERS)) < RANKS.get(mine, len(LAYERS))
+        for module in MODULES
+        for target, line in (imported_by(module) if module != FACADE else ())
+        if points_upward(layer_of(module), target)
     ]
 
     assert upward == []
+
+
+def points_upward(mine, target):
+    if layer_of(target) == mine or (target == FACADE and mine in ABOVE_THE_FACADE):
+        return False
+    return not RANKS.get(layer_of(target), len(LAYERS)) < RANKS.get(mine, len(LAYERS))
 
 
 def test_no_module_imports_itself_by_a_detour():
@@ -133,6 +137,33 @@ def test_the_rules_see_an_import_that_points_upward(tmp_path, monkeypatch):
         *("agentos.host", "agentos.extensions.manager", "agentos.stacks.entry", "agentos.model.parsing"),
         *("agentos.extensions.events", "agentos.extensions.services"),
     }
+
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+
+
+def test_the_page_draws_the_rooms_in_their_order():
+    drawn = [line.split()[0] for line in PAGE.split("```text\n")[1].split("```")[0].splitlines()]
+
+    assert drawn == [name for name in reversed(LAYERS) if (PACKAGE / name).is_dir() or name in ("errors", "host")]
+
+
+def test_the_page_draws_the_steps_in_their_order():
+    from agentos.calls.pipeline import STEPS
+
+    drawing = PAGE.split("```text\n")[2].split("```")[0].splitlines()
+    drawn = [line.split()[0] for line in drawing if line and line[0].isalpha()]
+
+    assert drawn[1:] == [step.__name__ for step in STEPS]
+
+
+def test_every_file_that_the_page_names_is_there():
+    named = set(re.findall(r"`(agentos/[\w/.]+)`", PAGE)) | {
+        f"agentos/{name}" for name in re.findall(r"^  → .*?([a-z_]+/[a-z_]+\.py)$", PAGE, re.MULTILINE)
+    }
+
+    assert len(named) > 20
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def test_everything_that_a_user_may_import_is_there():
