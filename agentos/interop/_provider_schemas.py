@@ -23,6 +23,8 @@ def flat_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     laid over one another: the model sees every property, and our own validation says what does not go together.
     """
     made = object_schema(schema)
+    if "properties" in made and not any(keyword in made for keyword in _REFUSED_AT_ROOT):
+        return made
     properties: dict[str, Any] = {}
     required = set(made.get("required", ()))
     for keyword, branches in _branches(made):

@@ -106,7 +106,7 @@ class Deriver:
 
     def node(self, tp: Any, place: Place) -> Node:
         """Derive one type."""
-        simple = _SIMPLE.get(tp) if type(tp) is type else None
+        simple = SIMPLE.get(tp) if type(tp) is type else None
         if simple is not None:
             return Node({**simple.schema}, simple.build)
         if len(place.path) > DEPTH_LIMIT:
@@ -548,7 +548,7 @@ def _is_hashable(key: Any) -> bool:
 
 # Tables
 
-_SIMPLE: Mapping[Any, Node] = {
+SIMPLE: Mapping[Any, Node] = {
     str: Node({"type": "string"}),
     int: Node({"type": "integer"}),
     float: Node({"type": "number"}, float),

@@ -75,11 +75,13 @@ def to_plain_json(value: Any, depth: int = 0) -> Any:
         return value
     if depth > _DEPTH:
         raise ValueError(f"nested deeper than {_DEPTH} levels")
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise ValueError(f"expected strings as keys, got {type(key).__name__}")  # noqa: TRY004 - not JSON
-        return {_whole(str.__str__(key)): to_plain_json(item, depth + 1) for key, item in value.items()}
+    if kind is dict or isinstance(value, Mapping):
+        return {
+            key if type(key) is str and key.isascii() else _key(key): item
+            if type(item) is str and item.isascii()
+            else to_plain_json(item, depth + 1)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [to_plain_json(item, depth + 1) for item in value]
     if isinstance(value, float):
@@ -91,6 +93,12 @@ def to_plain_json(value: Any, depth: int = 0) -> Any:
             raise ValueError("got an integer of more than 4,300 digits")
         return int(value)
     raise ValueError(f"a {type(value).__name__} is not JSON")
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ValueError(f"expected strings as keys, got {type(key).__name__}")  # noqa: TRY004 - not JSON
+    return _whole(str.__str__(key))
 
 
 def _whole(text: str) -> str:
