@@ -13,8 +13,8 @@ import attrs
 from agentos.errors import ToolDefinitionError
 from agentos.model.parsing import _parse_json, _parse_yaml
 from agentos.schema.build import Json
-from agentos.schema.defaults import pointed
 from agentos.schema.explain import clip, noun_of
+from agentos.schema.references import pointed
 from agentos.schema.validation import to_plain_json
 
 SIZE_LIMIT = 16 * 1024 * 1024

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agentos.errors import ToolDefinitionError
+from agentos.errors import Problem, ToolDefinitionError
 from agentos.schema.defaults import filler_of
-from agentos.schema.explain import Problem, clip, errors_of, meant, noun_of, problems_of, show_path
+from agentos.schema.explain import clip, errors_of, meant, noun_of, problems_of, show_path
 
 __all__ = [
     "ARGUMENTS_LIMIT",
