@@ -22,6 +22,7 @@ import attrs
 
 Builder = Callable[[Any], Any]
 Json = dict[str, Any]
+Check = Callable[[Any], bool]
 
 _QUOTED = 60
 
@@ -165,18 +166,25 @@ def build_choice(choices: Iterable[tuple[Any, Any]]) -> Builder:
     return build
 
 
-def build_union(options: Sequence[tuple[Json, Builder | None]], bodies: Mapping[str, Json]) -> Builder | None:
-    """Return what makes the first option whose schema fits and of which a value can be made."""
+def build_union(options: Sequence[tuple[Json, Builder | None]], check: Callable[[Json], Check]) -> Builder | None:
+    """Return what makes the first option whose schema fits and of which a value can be made.
+
+    *check* makes the check of an option; it is asked at the first call, when all types are known.
+    """
     if not any(build for _, build in options):
         return None
     others = [build for schema, build in options if schema != {"type": "null"}]
     if len(others) == 1 and others[0] is not None:
         return _build_optional(others[0]) if len(options) > 1 else others[0]
 
+    checks: list[Check] = []
+
     def build(value: Any) -> Any:
+        if not checks:
+            checks.extend([check(schema) for schema, _ in options])
         refusal: BuildError | None = None
-        for schema, convert in options:
-            if fits(schema, value, bodies):
+        for fits, (_, convert) in zip(checks, options, strict=True):
+            if fits(value):
                 try:
                     return value if convert is None else convert(value)
                 except BuildError as error:
@@ -337,145 +345,3 @@ _DUMPS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     ((uuid.UUID, PurePath, Decimal), str),
     ((bytes, bytearray), lambda value: base64.b64encode(value).decode("ascii")),
 )
-
-
-def fits(schema: Json, value: Any, bodies: Mapping[str, Json]) -> bool:
-    """Tell whether *value* fits a schema that we derived; *bodies* are what its references stand for.
-
-    It chooses among the options of a union and drops defaults that contradict their type. It is no validator:
-    keywords that only an author's `Schema(...)` can bring in are taken as satisfied.
-    """
-    ref = schema.get("$ref")
-    if ref is not None:
-        body = bodies.get(ref)
-        return isinstance(value, dict) if body is None else fits(_beside(body, schema), value, bodies)
-    kind = schema.get("type")
-    if kind is not None and not _is_type(value, kind):
-        return False
-    if not all(check(value, schema[word]) for word, check in _CHECKS.items() if word in schema):
-        return False
-    if "anyOf" in schema and not any(fits(option, value, bodies) for option in schema["anyOf"]):
-        return False
-    if isinstance(value, dict):
-        return _members_fit(schema, value, bodies)
-    return _items_fit(schema, value, bodies) if isinstance(value, list) else True
-
-
-def _beside(body: Json, reference: Json) -> Json:
-    return body if len(reference) == 1 else {**body, **{key: reference[key] for key in reference if key != "$ref"}}
-
-
-def _members_fit(schema: Json, value: Json, bodies: Mapping[str, Json]) -> bool:
-    known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-    if any(name not in value for name in schema.get("required", ())):
-        return False
-    if "propertyNames" in schema and not all(fits(schema["propertyNames"], key, bodies) for key in value):
-        return False
-    return all(_subfits(known.get(key, others), item, bodies) for key, item in value.items())
-
-
-def _items_fit(schema: Json, value: list[Any], bodies: Mapping[str, Json]) -> bool:
-    first, others = schema.get("prefixItems", ()), schema.get("items", True)
-    return all(
-        _subfits(first[index] if index < len(first) else others, item, bodies) for index, item in enumerate(value)
-    )
-
-
-def _subfits(schema: Json | bool, value: Any, bodies: Mapping[str, Json]) -> bool:
-    return schema if isinstance(schema, bool) else fits(schema, value, bodies)
-
-
-def _is_type(value: Any, kind: str | list[str]) -> bool:
-    if isinstance(kind, list):
-        return any(_is_type(value, each) for each in kind)
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer":
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return isinstance(value, _TYPES[kind])
-
-
-_TYPES: Mapping[str, Any] = {
-    "string": str,
-    "number": int | float,
-    "boolean": bool,
-    "null": type(None),
-    "array": list,
-    "object": dict,
-}
-
-
-def same(one: Any, other: Any) -> bool:
-    """Compare as JSON does: 1 is 1.0, and is not true."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    return bool(one == other)
-
-
-def _is_multiple(value: float, of: float) -> bool:
-    if isinstance(value, int) and isinstance(of, int):
-        return value % of == 0
-    try:
-        return (value / of).is_integer()
-    except OverflowError:
-        return False
-
-
-def _is_unique(value: list[Any], wanted: bool) -> bool:
-    try:
-        unique = len({(isinstance(each, bool), each) for each in value}) == len(value)
-    except TypeError:
-        unique = not any(same(each, other) for index, each in enumerate(value) for other in value[:index])
-    return unique or not wanted
-
-
-def _matches(value: str, pattern: str) -> bool:
-    try:
-        return re.search(pattern, value) is not None
-    except re.error:
-        return True  # an author's own, in a dialect of JSON Schema that Python does not know
-
-
-def _of(kinds: Any, check: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return *check*, satisfied by whatever is not of *kinds*: so do JSON Schema's keywords."""
-    return lambda value, wanted: isinstance(value, bool) or not isinstance(value, kinds) or check(value, wanted)
-
-
-_CLOCK = r"([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"
-_FORMATS = {
-    "date-time": re.compile(rf"\d{{4}}-\d\d-\d\dT{_CLOCK}", re.ASCII | re.IGNORECASE),
-    "time": re.compile(_CLOCK, re.ASCII | re.IGNORECASE),
-    "date": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
-    "duration": re.compile(r"P(?!$)(\d+W|(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?)", re.ASCII),
-    "uuid": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE),
-}
-
-
-def _has_format(value: str, name: str) -> bool:
-    pattern = _FORMATS.get(name)
-    return pattern is None or pattern.fullmatch(value) is not None
-
-
-_NUMBER, _LIST = int | float, list
-_CHECKS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "enum": lambda value, wanted: any(same(value, each) for each in wanted),
-    "const": same,
-    "minimum": _of(_NUMBER, lambda value, wanted: value >= wanted),
-    "maximum": _of(_NUMBER, lambda value, wanted: value <= wanted),
-    "exclusiveMinimum": _of(_NUMBER, lambda value, wanted: value > wanted),
-    "exclusiveMaximum": _of(_NUMBER, lambda value, wanted: value < wanted),
-    "multipleOf": _of(_NUMBER, _is_multiple),
-    "minLength": _of(str, lambda value, wanted: len(value) >= wanted),
-    "maxLength": _of(str, lambda value, wanted: len(value) <= wanted),
-    "pattern": _of(str, _matches),
-    "format": _of(str, _has_format),
-    "minItems": _of(_LIST, lambda value, wanted: len(value) >= wanted),
-    "maxItems": _of(_LIST, lambda value, wanted: len(value) <= wanted),
-    "uniqueItems": _of(_LIST, _is_unique),
-    "minProperties": _of(dict, lambda value, wanted: len(value) >= wanted),
-    "maxProperties": _of(dict, lambda value, wanted: len(value) <= wanted),
-}

@@ -27,10 +27,12 @@ from agentos.schema.definitions import ANNOTATIONS, adopted, distinct_names, map
 from agentos.schema.docs import KEYWORDS, Schema, checks_of, limits_of, read_class, text_of
 from agentos.schema.fields import CLASSES, Origins, substituted, typed_dict_members
 from agentos.schema.scopes import MISSING, Member, Node, Place, Scope
+from agentos.schema.validation import check_of
 
 DEPTH_LIMIT = 64
 _QUOTES = 3  # `from __future__ import annotations` puts quotes around the author's own
 
+_DEFINITIONS = "#/$defs/"
 _EVERY_TYPE = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 _DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
@@ -239,7 +241,7 @@ class Deriver:
         for option in options:
             if option.schema not in schemas:
                 schemas.append(option.schema)
-        build = structure.build_union(options, self.bodies)
+        build = structure.build_union(options, self._check)
         return Node(schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, build)
 
     def _literal(self, tp: Any, args: tuple[Any, ...], place: Place) -> Node:
@@ -412,9 +414,9 @@ class Deriver:
         """Take over the schema of a pydantic model, with its definitions."""
         schema = cls.model_json_schema(mode="serialization" if self.is_output else "validation")
         definitions = schema.pop("$defs", {})
-        refs = {f"#/$defs/{name}": f"{name}@{len(self._entries)}" for name in definitions}
+        refs = {f"{_DEFINITIONS}{name}": f"{_DEFINITIONS}{name}@{len(self._entries)}" for name in definitions}
         for name, body in definitions.items():
-            ref = refs[f"#/$defs/{name}"]
+            ref = refs[f"{_DEFINITIONS}{name}"]
             node = Node(adopted(body, refs))
             self._entries[cls, name] = Entry(name, ref, 0, is_class=True, is_built=False, node=node)
             self.bodies[ref] = node.schema
@@ -462,10 +464,22 @@ class Deriver:
         if member.default is not MISSING:
             try:
                 default = structure.to_plain(member.default)
-            except (TypeError, ValueError, AttributeError, RecursionError):
+                if schema.get("type") == "number":
+                    float(default)
+            except (TypeError, ValueError, OverflowError, AttributeError, RecursionError):
                 return
-            if structure.fits(schema, default, self.bodies):
+            if self._is_plainly(schema, default) or self._check(schema)(default):
                 schema["default"] = default
+
+    def _is_plainly(self, schema: Json, value: Any) -> bool:
+        """Tell whether *value* fits as is plain to see: most defaults do, and a check takes time to be made."""
+        return schema.get("type") == _JSON_TYPES.get(type(value)) and schema.keys() <= {"type", "description"}
+
+    def _check(self, schema: Json) -> Callable[[Any], bool]:
+        """Return the check of a schema that was derived; of a class that is not derived yet any object will do."""
+        known = {entry.ref: self.bodies.get(entry.ref, {"type": "object"}) for entry in self._entries.values()}
+        definitions = {ref.removeprefix(_DEFINITIONS): body for ref, body in known.items()}
+        return check_of({**schema, "$defs": definitions} if definitions else schema)
 
     # Definitions
 
@@ -483,7 +497,7 @@ class Deriver:
         key = key if _is_hashable(key) else repr(key)
         entry = self._entries.get(key)
         if entry is None:
-            ref = f"#{len(self._entries)}"
+            ref = f"{_DEFINITIONS}{len(self._entries)}"
             built = is_built or key in self._known_to_build
             entry = Entry(name, ref, len(place.path), is_class=is_class, is_built=built)
             self._entries[key] = entry
@@ -526,7 +540,7 @@ class Deriver:
         if ref in self.bodies:
             beside = {word: value for word, value in schema.items() if word != "$ref"}
             if ref in names and (ref in inside or beside.keys() <= ANNOTATIONS):
-                return {"$ref": f"#/$defs/{names[ref]}", **beside}
+                return {"$ref": f"{_DEFINITIONS}{names[ref]}", **beside}
             return self._expanded({**self.bodies[ref], **beside}, names, inside | {ref})
         return mapped(schema, lambda inner: self._expanded(inner, names, inside))
 
@@ -551,7 +565,7 @@ def _is_hashable(key: Any) -> bool:
 SIMPLE: Mapping[Any, Node] = {
     str: Node({"type": "string"}),
     int: Node({"type": "integer"}),
-    float: Node({"type": "number"}, float),
+    float: Node({"type": "number"}, structure.build_scalar(float, "a number that is not too large")),
     bool: Node({"type": "boolean"}),
     type(None): Node({"type": "null"}),
     object: Node({}),

@@ -133,7 +133,7 @@ class Checker:
         self._schema = _plain_schema(schema, where)
         self._validator = _compile(self._schema, where)
         self._is_valid = self._validator.is_valid
-        self._fill = filler_of(self._schema, _check_of)
+        self._fill = filler_of(self._schema, check_of)
         self._coerce = coerce
 
     def arguments(self, raw: str | bytes | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -171,8 +171,8 @@ class Checker:
         raise BadArguments("the arguments do not fit", problems_of(self._validator, self._schema, arguments))
 
 
-def _check_of(schema: Any) -> Callable[[Any], bool]:
-    """Return the check of one option of a union; one whose references lead elsewhere fits nothing."""
+def check_of(schema: Any) -> Callable[[Any], bool]:
+    """Return the check of a part of a schema; one whose references lead elsewhere fits nothing."""
     try:
         check: Callable[[Any], bool] = _compile(schema, "an option").is_valid
     except ToolDefinitionError:
