@@ -190,7 +190,7 @@ def _expectation(error: Any, holder: Mapping[str, Any], schema: Any, voice: Voic
         return _LIMITS[kind.name].format(kind.limit)
     match kind.name:
         case "type":
-            return " or ".join(voice.nouns.get(name, name) for name in kind.types)
+            return _types(holder.get("type", list(kind.types)), voice)
         case "enum":
             texts = [one for one in kind.options if isinstance(one, str)]
             hint = did_you_mean(error.instance[:_SHOWN], texts) if isinstance(error.instance, str) else ""
@@ -213,6 +213,10 @@ def _expectation(error: Any, holder: Mapping[str, Any], schema: Any, voice: Voic
             return f"a value that satisfies {name}"
 
 
+def _types(names: str | list[str], voice: Voice) -> str:
+    return " or ".join(voice.nouns.get(one, str(one)) for one in ([names] if isinstance(names, str) else names))
+
+
 def _either(options: Any, schema: Any, voice: Voice) -> str:
     options = options if isinstance(options, list) else []
     words = dict.fromkeys(_wanted(option, schema, voice) for option in options)
@@ -232,7 +236,7 @@ def _wanted(schema: Any, root: Any, voice: Voice) -> str:
         return clip(json.dumps(schema["const"], ensure_ascii=False))
     kind = schema.get("type")
     if isinstance(kind, str | list):
-        return " or ".join(voice.nouns.get(one, str(one)) for one in ([kind] if isinstance(kind, str) else kind))
+        return _types(kind, voice)
     for keyword in ("anyOf", "oneOf"):
         if isinstance(schema.get(keyword), list):
             return _either(schema[keyword], root, voice)
