@@ -190,7 +190,7 @@ def _expectation(error: Any, holder: Mapping[str, Any], schema: Any, voice: Voic
         return _LIMITS[kind.name].format(kind.limit)
     match kind.name:
         case "type":
-            return _types(holder.get("type", list(kind.types)), voice)
+            return _types(list(kind.types) if voice is TO_CALLERS else holder.get("type", ""), voice)
         case "enum":
             texts = [one for one in kind.options if isinstance(one, str)]
             hint = did_you_mean(error.instance[:_SHOWN], texts) if isinstance(error.instance, str) else ""
