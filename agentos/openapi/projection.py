@@ -189,7 +189,7 @@ def project(
     declared, and drops none. *send* sends the requests of an operation: `send(request, context)`, sync or async,
     returns an object or mapping with status, headers and body. Other keywords are those of `Tool`.
     """
-    shown = _shown(subject)
+    shown = _origin_of(subject)
     if effect is None:
         raise ToolDefinitionError(shown, "effect", f"say what it does: {_listed(EFFECTS)}; it is never guessed")
     check_keywords(fields, shown)
@@ -208,7 +208,7 @@ def _normal_or_none(declared: Access | None, shown: str) -> Access | None:
     return None if declared is None else _normal(declared, shown)
 
 
-def _shown(subject: Any) -> str:
+def _origin_of(subject: Any) -> str:
     """Return where *subject* comes from; refuse what can't be projected."""
     if isinstance(subject, OpenAPIOperation):
         return str(subject)

@@ -42,6 +42,13 @@ class BuildError(ValueError):
         return outer
 
 
+def _built(part: str | int, convert: Builder, value: Any) -> Any:
+    try:
+        return convert(value)
+    except BuildError as error:
+        raise error.under(part) from error.__cause__
+
+
 def build_object(make: Callable[..., Any] | None, builders: Mapping[str, Builder]) -> Builder | None:
     """Return what makes an object: *make* with the members as keywords, or the dict itself if there is no *make*."""
     if make is None:
@@ -67,10 +74,7 @@ def build_members(builders: Mapping[str, Builder]) -> Callable[[Mapping[str, Any
         built = dict(value)
         for key, convert in pairs:
             if key in built:
-                try:
-                    built[key] = convert(built[key])
-                except BuildError as error:
-                    raise error.under(key) from error.__cause__
+                built[key] = _built(key, convert, built[key])
         return built
 
     return build
@@ -95,18 +99,12 @@ def build_items(make: Callable[[list[Any]], Any] | None, item: Builder | None) -
     """Return what makes a collection of items that are all of one type."""
     if item is None:
         return make and _build_collection(make)
-    build_one = item
+    collect = _build_collection(make or list)
 
     def build(value: Sequence[Any]) -> Any:
-        built = []
-        for index, each in enumerate(value):
-            try:
-                built.append(build_one(each))
-            except BuildError as error:
-                raise error.under(index) from error.__cause__
+        built = [_built(index, item, each) for index, each in enumerate(value)]
         return built if make is None else collect(built)
 
-    collect = _build_collection(make or list)
     return build
 
 
@@ -124,14 +122,8 @@ def build_row(items: Sequence[Builder | None]) -> Builder:
     """Return what makes a tuple whose places have types of their own."""
 
     def build(value: Sequence[Any]) -> tuple[Any, ...]:
-        built = list(value)
-        for index, (convert, each) in enumerate(zip(items, value, strict=True)):
-            if convert is not None:
-                try:
-                    built[index] = convert(each)
-                except BuildError as error:
-                    raise error.under(index) from error.__cause__
-        return tuple(built)
+        pairs = enumerate(zip(items, value, strict=True))
+        return tuple(each if convert is None else _built(index, convert, each) for index, (convert, each) in pairs)
 
     return build
 
@@ -142,13 +134,7 @@ def build_values(item: Builder | None) -> Builder | None:
         return None
 
     def build(value: Mapping[str, Any]) -> dict[str, Any]:
-        built = {}
-        for key, each in value.items():
-            try:
-                built[key] = item(each)
-            except BuildError as error:
-                raise error.under(key) from error.__cause__
-        return built
+        return {key: _built(key, item, each) for key, each in value.items()}
 
     return build
 

@@ -25,7 +25,7 @@ from agentos.errors import ToolDefinitionError
 from agentos.schema.build import BuildError, Json, build_arguments, to_plain
 from agentos.schema.derive import SIMPLE, Deriver
 from agentos.schema.docs import Docs, Schema, read_docstring, text_of
-from agentos.schema.scopes import Member, Node, Place, Scope
+from agentos.schema.scopes import DerivedType, Field, Scope, TypePlace
 
 __all__ = [
     "BuildError",
@@ -121,7 +121,7 @@ class Signature:
         """Derive the schema of the parameters, and what builds them."""
         deriver = Deriver(self.name)
         members, context = _split(self, skip, deriver)
-        node = deriver.run(lambda: deriver.members(members, self.docs.parameters, Place(self.scope)))
+        node = deriver.run(lambda: deriver.members(members, self.docs.parameters, TypePlace(self.scope)))
         return DerivedInput(schema=node.schema, build=build_arguments(node.build), context_parameter=context)
 
     def output(self) -> Json | None:
@@ -132,7 +132,7 @@ class Signature:
         if tp is _MISSING or _mentions(tp, "ToolResult"):
             return None
         deriver = Deriver(self.name, is_output=True)
-        place = Place(self.scope, ("return",))
+        place = TypePlace(self.scope, ("return",))
         tp = deriver.resolve(tp, place)
         if tp is Any or tp is object or _mentions(tp, "ToolResult"):
             return None
@@ -197,21 +197,23 @@ _FAULTS: Mapping[Any, str] = {
 }
 
 
-def _split(signature: Signature, skip: Collection[str], deriver: Deriver) -> tuple[list[Member], str | None]:
+def _split(signature: Signature, skip: Collection[str], deriver: Deriver) -> tuple[list[Field], str | None]:
     """Tell the parameters that the model fills from the one that gets the context."""
     members, injected, contexts = [], [], []
     for name, annotation, default, fault in signature.parameters:
         if fault is not None:
-            deriver.fail(Place(signature.scope, (name,)), fault)
+            deriver.fail(TypePlace(signature.scope, (name,)), fault)
         if _mentions(annotation, "ToolContext"):
             contexts.append(name)
         elif name in skip:
             _check_injected(name, annotation, signature.scope, deriver)
             injected.append(name)
         else:
-            members.append(Member(name, annotation, signature.scope, default is _MISSING, default))
+            members.append(Field(name, annotation, signature.scope, default is _MISSING, default))
     if len(contexts) > 1:
-        deriver.fail(Place(signature.scope, (contexts[1],)), f"{contexts[0]} is a ToolContext already; write only one")
+        deriver.fail(
+            TypePlace(signature.scope, (contexts[1],)), f"{contexts[0]} is a ToolContext already; write only one"
+        )
     return members, next(iter([*contexts, *injected]), None)
 
 
@@ -224,7 +226,7 @@ def _check_injected(name: str, annotation: Any, scope: Scope, deriver: Deriver) 
         message = (
             f"found {shown}, but a parameter of this name is given the ToolContext; rename it, or write ToolContext"
         )
-        deriver.fail(Place(scope, (name,)), message)
+        deriver.fail(TypePlace(scope, (name,)), message)
 
 
 _SCALARS = (str, int, float, bool, "str", "int", "float", "bool")
@@ -248,7 +250,7 @@ def _mentions(annotation: Any, name: str) -> bool:
     return any(_mentions(part, name) for part in (origin, *get_args(annotation)))
 
 
-def _returned(deriver: Deriver, tp: Any, place: Place) -> Node:
+def _returned(deriver: Deriver, tp: Any, place: TypePlace) -> DerivedType:
     """Derive a return type; what is streamed is an array, and what is awaited is what comes of it."""
     origin, args = get_origin(tp) or tp, get_args(tp)
     if origin in (abc.Awaitable, abc.Coroutine) and args:
@@ -256,7 +258,7 @@ def _returned(deriver: Deriver, tp: Any, place: Place) -> Node:
     if origin not in _STREAMS:
         return deriver.node(tp, place)
     item = deriver.node(args[0], place.inside("[]")).schema if args else {}
-    return Node({"type": "array", "items": item} if item else {"type": "array"})
+    return DerivedType({"type": "array", "items": item} if item else {"type": "array"})
 
 
 _STREAMS = (abc.Iterator, abc.Generator, abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator)
