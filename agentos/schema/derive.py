@@ -426,10 +426,10 @@ class Deriver:
         properties: Json = {}
         required, builders = [], {}
         for member in members:
-            at = TypePlace(member.scope, (*place.path, member.name))
-            if member.type is MISSING:
-                self.fail(at, f"has no annotation; write its type, such as {member.name}: str")
-            schema, build = self.node(member.type, at)
+            if type(member.type) is type and (simple := SIMPLE.get(member.type)) is not None:
+                schema, build = {**simple.schema}, simple.build
+            else:
+                schema, build = self._member(member, TypePlace(member.scope, (*place.path, member.name)))
             self._complete(schema, member, docs)
             properties[member.name] = schema
             if member.required:
@@ -443,6 +443,11 @@ class Deriver:
             schema["required"] = required
         schema["additionalProperties"] = False
         return DerivedType(schema, structure.build_object(make, builders))
+
+    def _member(self, member: Field, place: TypePlace) -> DerivedType:
+        if member.type is MISSING:
+            self.fail(place, f"has no annotation; write its type, such as {member.name}: str")
+        return self.node(member.type, place)
 
     def _complete(self, schema: Json, member: Field, docs: Mapping[str, str]) -> None:
         """Add to a member's schema what its validator, its documentation and its default say."""

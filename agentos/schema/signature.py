@@ -73,6 +73,10 @@ def describe(function: Callable[..., Any]) -> Docs:
     return Signature.of(function).docs
 
 
+_OUTPUTS: Mapping[Any, Json | None] = {tp: {**derived.schema} or None for tp, derived in SIMPLE.items()}
+"""What simple types are as outputs, once for all tools."""
+
+
 class _Parameter(NamedTuple):
     name: str
     annotation: Any
@@ -128,7 +132,7 @@ class Signature:
         """Derive the schema of what is returned; None if its annotation says nothing, or that it is a ToolResult."""
         tp = self.returns
         if type(tp) is type and tp in SIMPLE:
-            return {**SIMPLE[tp].schema} or None
+            return _OUTPUTS[tp]
         if tp is _MISSING or _mentions(tp, "ToolResult"):
             return None
         deriver = Deriver(self.name, is_output=True)
