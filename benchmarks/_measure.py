@@ -58,9 +58,10 @@ class Goal:
 
     limit: float
     of: Literal["ours", "ratio"]
+    unit: Literal["s", "B"] = "s"
 
     def __str__(self) -> str:
-        return f"< {Figure([self.limit])}" if self.of == "ours" else f"<= {self.limit:g}x"
+        return f"< {Figure([self.limit], self.unit)}" if self.of == "ours" else f"<= {self.limit:g}x"
 
 
 def cpu_below(seconds: float) -> Goal:

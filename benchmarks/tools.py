@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import functools
+import gc
 import importlib.util
 import json
 import sys
 import tempfile
+import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -19,10 +21,12 @@ from benchmarks._measure import (
     FLAT,
     Effort,
     Figure,
+    Goal,
     Measurement,
     Probe,
     Row,
     Work,
+    answer_of_child,
     cpu_below,
     ratio_at_most,
     take_turns,
@@ -36,12 +40,19 @@ MANY = 1_000
 SIZES = (10, 1_000, 100_000)
 HOT = 10
 RULE = "numbers:add"
+TWO_INTS = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+    "required": ["a", "b"],
+    "additionalProperties": False,
+}
 
 CALL_GOAL = cpu_below(12e-6)
 OF_THE_FLOOR = ratio_at_most(6)
 """The same goal for any machine: 12 us where the floor is 2."""
 A_THIRD = ratio_at_most(0.333)
-REGISTER_GOAL = cpu_below(0.150)
+REGISTER_GOAL = cpu_below(0.045)
+MEMORY_GOAL = Goal(3_072, "ours", "B")
 LIST_GOAL = cpu_below(0.0001)
 NO_SLOWER = ratio_at_most(1)
 
@@ -118,9 +129,7 @@ def _floor(function: Callable[..., Any], around: Callable[..., Awaitable[Any]] |
     """Return the least that a validated call can be: parse, check, await; *around* is how the function is run."""
     import jsonschema_rs
 
-    two = {"a": {"type": "integer"}, "b": {"type": "integer"}}
-    schema = {"type": "object", "properties": two, "required": ["a", "b"], "additionalProperties": False}
-    is_valid = jsonschema_rs.validator_for(schema, validate_formats=True, offline=True).is_valid
+    is_valid = jsonschema_rs.validator_for(TWO_INTS, validate_formats=True, offline=True).is_valid
     run = functools.partial(around, function) if around else function
 
     async def call(text: str) -> Any:
@@ -159,6 +168,40 @@ def _check(runner: asyncio.Runner, call: Call, *, is_async: bool = True, read: C
 
     if (value := read(runner.run(once()))) != EXPECTED:
         raise RuntimeError(f"expected {EXPECTED}, got {value!r}")
+
+
+# -- the arguments of a call ------------------------------------------------------------------------------------
+
+
+def arguments(effort: Effort) -> Iterator[Row]:
+    """Measure what turns JSON text, or a mapping, into checked arguments, beside the same by the libraries alone."""
+    import jsonschema_rs
+
+    from agentos.schema.validation import Checker
+
+    is_valid = jsonschema_rs.validator_for(TWO_INTS, validate_formats=True, offline=True).is_valid
+    check = Checker(TWO_INTS, "two ints").arguments
+    times, mapping = effort.size(CALLS * 10), json.loads(TEXT)
+
+    def floor(text: str) -> Any:
+        parsed = json.loads(text)
+        if not is_valid(parsed):
+            raise ValueError(text)
+        return parsed
+
+    def each(call: Callable[[Any], Any], given: Any) -> Probe:
+        def work() -> None:
+            for _ in range(times):
+                call(given)
+
+        return timed(lambda: work, times)
+
+    took = take_turns(
+        {"text": each(check, TEXT), "mapping": each(check, mapping), "floor": each(floor, TEXT)}, effort.rounds
+    )
+    beside = {"beside": "json.loads, jsonschema-rs", "theirs": took["floor"], "goal": ratio_at_most(1)}
+    yield Row(what="the arguments of a call of two ints, from JSON text", ours=took["text"], **beside)
+    yield Row(what="the same, from a mapping", ours=took["mapping"], **beside)
 
 
 # -- one call ----------------------------------------------------------------------------------------------------
@@ -365,6 +408,40 @@ def _usable(runner: asyncio.Runner, module: ModuleType, sync_module: ModuleType)
     return usable
 
 
+def memory(effort: Effort) -> Iterator[Row]:
+    """Measure what a function tool takes, its function aside: by itself, and loaded and listed."""
+    count = effort.size(MANY)
+    script = "from benchmarks.tools import traced; print(traced({}, is_loaded={}))"
+    probes: dict[str, Probe] = {
+        name: functools.partial(answer_of_child, "-c", script.format(count, name == "loaded"))
+        for name in ("loaded", "alone")
+    }
+    took = take_turns(probes, effort.few, "B")
+    what = f"memory per function tool of two ints, {count:,} loaded and listed"
+    yield Row(what=what, ours=took["loaded"], beside="the tools alone", theirs=took["alone"], goal=MEMORY_GOAL)
+
+
+def traced(count: int, *, is_loaded: bool) -> float:
+    """Return the bytes per tool that Python's allocator handed out and that are still held, in a process of its own."""
+    with _modules(count) as (module, _), asyncio.Runner() as runner:
+        _hold(runner, _fresh(module), is_loaded=is_loaded)  # what is made once stays out of the count
+        functions = _fresh(module)
+        gc.collect()
+        tracemalloc.start()
+        held = _hold(runner, functions, is_loaded=is_loaded)
+        gc.collect()
+        size = tracemalloc.get_traced_memory()[0]
+        del held
+    return size / count
+
+
+def _hold(runner: asyncio.Runner, functions: Sequence[Callable[..., Any]], *, is_loaded: bool) -> Any:
+    if not is_loaded:
+        return [_as_tool(one, name=one.__name__) for one in functions]
+    host = runner.run(_registered(functions))
+    return host, host.tools.list_available_tools()
+
+
 LISTINGS = 100
 
 
@@ -468,9 +545,11 @@ def _first_calls(runner: asyncio.Runner, count: int) -> Probe:
 
 
 MEASUREMENTS = [
+    Measurement("tool_arguments", "the arguments of a call, beside the libraries alone", arguments),
     Measurement("tool_call", "a validated async call of two ints, beside peers", call),
     Measurement("tool_calls", "other calls: id, rule, listener, wrapper, timeout, thread, side by side", calls),
     Measurement("tool_register", "registering and listing 1,000 function tools, beside peers", register),
+    Measurement("tool_memory", "bytes per function tool", memory),
     Measurement("tool_list", "listing 1,000 tools for a provider again, beside peers", list_again),
     Measurement("tool_growth", "calls among 10, 1,000 and 100,000 tools", growth),
 ]

@@ -82,6 +82,11 @@ class Registrar:
             self._guests[owner] = self._maker.host_member(Source(owner, origin="host"))
         return self._guests[owner]
 
+    def all_entries(self, kind: str) -> list[Entry]:
+        """Return everything that stands on the stacks of *kind*."""
+        registry = self._board.registry(kind)
+        return [entry for id in registry.ids() for entry in registry.stack(id)]
+
     def port(self, member: Member) -> Port:
         """Return *member*'s door to the stacks."""
         return _Port(self, member)
@@ -160,6 +165,9 @@ class _Port:
 
     def entries(self, kind: str) -> list[Entry]:
         return [seat.place() for seat in self._member.seats if seat.key[0] == kind]
+
+    def all_entries(self, kind: str) -> list[Entry]:
+        return self._registrar.all_entries(kind)
 
     async def exchange(self, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()) -> list[Entry]:
         return await self._registrar.exchange(self._member, kind, add, drop)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
+from agentos.schema.references import pointed
 from agentos.schema.validation import to_plain_json
 
 _ANY = ("anyOf", "oneOf")
@@ -23,6 +24,8 @@ def flat_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     laid over one another: the model sees every property, and our own validation says what does not go together.
     """
     made = object_schema(schema)
+    if "properties" in made and not any(keyword in made for keyword in _REFUSED_AT_ROOT):
+        return made
     properties: dict[str, Any] = {}
     required = set(made.get("required", ()))
     for keyword, branches in _branches(made):
@@ -53,18 +56,8 @@ def resolved(schema: Any, root: dict[str, Any]) -> Any:
         if reference in seen:
             return None
         seen.add(reference)
-        schema = pointed(reference, root)
+        schema = pointed(root, reference)
     return schema
-
-
-def pointed(reference: str, root: dict[str, Any]) -> Any:
-    """Return the part of *root* that a local reference names, or None."""
-    if not reference.startswith("#"):
-        return None
-    node: Any = root
-    for part in reference[1:].split("/")[1:]:
-        node = node.get(key_of(part)) if isinstance(node, dict) else None
-    return node
 
 
 def key_of(part: str) -> str:

@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentos.interop._provider_schemas import key_of, part_of, pointed, resolved
+from agentos.interop._provider_schemas import key_of, part_of, resolved
+from agentos.schema.references import pointed
 from agentos.schema.validation import compile_schema, to_plain_json
 
 DEPTH_LIMIT = 10
@@ -59,7 +60,7 @@ class _Rewriting:
             for reference in waiting:
                 done.add(reference)
                 _, home, name = reference.split("/")
-                part = self._rewritten(pointed(reference, self._root))
+                part = self._rewritten(pointed(self._root, reference))
                 made.setdefault(home, {})[key_of(name)] = part
                 parts.append(part)
         _check_limits(made, parts)
@@ -94,7 +95,7 @@ class _Rewriting:
         if not isinstance(schema, dict):
             return False
         if isinstance(reference := schema.get("$ref"), str):
-            return reference not in followed and self._ends(pointed(reference, self._root), (*followed, reference))
+            return reference not in followed and self._ends(pointed(self._root, reference), (*followed, reference))
         branches = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
         return all(self._ends(branch, followed) for branch in branches)
 
@@ -283,7 +284,7 @@ class Restorer:
             place = schema["$ref"]
             if place in followed:
                 return value
-            schema, followed = pointed(place, self._root), (*followed, place)
+            schema, followed = pointed(self._root, place), (*followed, place)
         if not isinstance(schema, dict):
             return value
         for keyword in ("anyOf", "oneOf"):

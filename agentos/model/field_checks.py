@@ -1,9 +1,12 @@
 """What every value checks of its fields, so that a bad one is refused where it is written."""
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
+
+from agentos.base.spelling import did_you_mean, nearest
+
+__all__ = ["did_you_mean", "fault_of_name", "fault_of_owner", "fault_of_priority", "frozen_mapping", "nearest"]
 
 _NAME_LIMIT = 200
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -44,16 +47,3 @@ def fault_of_priority(value: object) -> str | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return None
     return f"expected an int, got {type(value).__name__}"
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the word of *known* that *word* was probably meant to be."""
-    lowered = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
-    return lowered[found[0]] if found else None
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?`, or nothing when nothing is near."""
-    match = nearest(word, known)
-    return f"; did you mean {match!r}?" if match else ""

@@ -54,6 +54,10 @@ class Port(Protocol):
         """Return what this owner has on the stacks of *kind*."""
         ...
 
+    def all_entries(self, kind: str) -> list[Any]:
+        """Return what stands on the stacks of *kind*, whoever the owner is."""
+        ...
+
     def exchange(self, kind: str, add: Sequence[Any], drop: Iterable[str] = ()) -> Awaitable[list[Any]]:
         """Put descriptors on their stacks and take others off, all at once; same owner and id replaces."""
         ...

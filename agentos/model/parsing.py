@@ -15,24 +15,14 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from agentos.errors import ManifestError, Problem
-from agentos.model.field_checks import did_you_mean
+from agentos.schema.explain import TO_OPERATORS, explain
+from agentos.schema.validation import compile_schema
 
 T = TypeVar("T")
 
 SIZE_LIMIT = 8 * 1024 * 1024
 NODE_LIMIT = 200_000
 DEPTH_LIMIT = 64
-
-_PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
-_TYPE_NAMES = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "a string",
-    "integer": "an int",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
-}
 
 
 def read_file(path: Path) -> Any:
@@ -164,21 +154,15 @@ def _bad_keys(value: Mapping[Any, Any], path: tuple[str | int, ...]) -> Iterator
 
 def show_path(path: Iterable[str | int]) -> str:
     """Write a path the way people do: `packs[2].options`."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif _PLAIN_KEY.fullmatch(part):
-            text += f".{part}" if text else part
-        else:
-            text += f"[{part!r}]"
-    return text
+    return TO_OPERATORS.path(path)
 
 
 def check(data: Any, schema: str) -> list[Problem]:
     """List every mistake in *data* against one of the package's schemas, in the order of their paths."""
-    errors = sorted(_validator(schema).iter_errors(data), key=lambda error: _sortable(error.absolute_path))
-    return [problem for error in errors for problem in _problems(error)]
+    errors = sorted(_errors(data, _validator(schema)), key=lambda error: _sortable(error.instance_path))
+    whole = load_schema(schema)
+    found = [problem for error in errors for problem in explain(error, whole, voice=TO_OPERATORS)]
+    return list(dict.fromkeys(found))
 
 
 def _sortable(path: Iterable[str | int]) -> list[str]:
@@ -196,84 +180,56 @@ def load_schema(name: str) -> Any:
 
 @functools.cache
 def _validator(schema: str) -> Any:
-    import jsonschema
-    import referencing
-
-    def is_int(checker: Any, value: Any) -> bool:  # noqa: ARG001 - jsonschema's signature
-        return isinstance(value, int) and not isinstance(value, bool)
-
-    def is_number(checker: Any, value: Any) -> bool:
-        return is_int(checker, value) or (isinstance(value, float) and math.isfinite(value))
-
-    checker = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many({"integer": is_int, "number": is_number})
-    strict: Any = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
-        jsonschema.Draft202012Validator, type_checker=checker
-    )
-    # An empty registry: the library's default would fetch foreign references over the network.
-    return strict(load_schema(schema), registry=referencing.Registry())
+    return compile_schema(load_schema(schema), f"the schema of {schema}")
 
 
-def _problems(error: Any) -> Iterator[Problem]:
-    """Say in our words what jsonschema found. Values are not quoted: one may be a secret."""
-    path = tuple(error.absolute_path)
-    rule, wanted, got = error.validator, error.validator_value, error.instance
-    place = show_path(path)
-    if rule == "additionalProperties" and wanted is False:
-        known = list(error.schema.get("properties", {}))
-        for key in got:
-            if key not in known:
-                hint = did_you_mean(key, known)
-                yield Problem(show_path((*path, key)), f"unknown key{hint or '.'} Known keys: {', '.join(known)}")
-    elif rule == "required":
-        missing = [name for name in wanted if name not in got]
-        yield Problem(place, f"expected the key {missing[0]!r}")
-    elif rule == "oneOf" and not isinstance(got, dict):
-        return  # what it is not is told by its type
-    elif rule == "oneOf" and all("required" in branch for branch in wanted):
-        names = [name for branch in wanted for name in branch["required"]]
-        has = [name for name in names if name in got]
-        yield Problem(place, f"expected exactly one of {', '.join(names)}; got {' and '.join(has) or 'none'}")
-    else:
-        yield Problem(place, _expectation(rule, wanted, got))
+@attrs.frozen
+class _Mistake:
+    """What a validator found, with the value that stands in the data itself."""
+
+    kind: Any
+    instance_path: Sequence[str | int]
+    schema_path: Sequence[str | int]
+    instance: Any
 
 
-def _expectation(rule: str, wanted: Any, got: Any) -> str:
-    if rule == "type":
-        kinds = [wanted] if isinstance(wanted, str) else wanted
-        return f"expected {' or '.join(_TYPE_NAMES[kind] for kind in kinds)}, got {_type_of(got)}"
-    if rule == "enum":
-        choices = ", ".join(json.dumps(choice) for choice in wanted)
-        hint = (
-            did_you_mean(got, [choice for choice in wanted if isinstance(choice, str)]) if isinstance(got, str) else ""
-        )
-        return f"expected one of {choices}{hint}"
-    if rule == "minLength":
-        return "expected a string that is not empty"
-    if rule == "exclusiveMinimum":
-        return f"expected more than {wanted}"
-    if rule == "maximum":
-        return f"expected at most {wanted}"
-    if rule == "pattern":
-        return f"expected text that fits {wanted}"
-    if rule == "not":
-        return "expected text on one line"
-    if rule == "uniqueItems":
-        return "expected no item twice"
-    return f"expected {rule} {wanted!r}"
+def _errors(data: Any, validator: Any) -> Iterator[_Mistake]:
+    """Find mistakes in data that may hold what is not JSON: a callable, a date, nan.
+
+    The validator sees a stand-in for that: a number, and a second time a text. Whatever refuses one of them by its type
+    refuses the value. The same tells 1.0, which is a whole number in JSON, from an int.
+    """
+    odd: dict[tuple[str | int, ...], Any] = {}
+    found = list(validator.iter_errors(_stand_in(data, (), odd, False)))
+    if odd:
+        again = validator.iter_errors(_stand_in(data, (), odd, True))
+        found += [error for error in again if tuple(error.instance_path) in odd and error.kind.name == "type"]
+    for error in found:
+        path = tuple(error.instance_path)
+        yield _Mistake(error.kind, path, error.schema_path, odd.get(path, error.instance))
 
 
-def _type_of(value: Any) -> str:
-    names = {
-        dict: "a mapping",
-        list: "a list",
-        str: "a string",
-        bool: "a boolean",
-        type(None): "null",
-        int: "an int",
-    }
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return names.get(type(value), f"a {type(value).__name__}")
+def _stand_in(value: Any, path: tuple[str | int, ...], odd: dict[tuple[str | int, ...], Any], is_second: bool) -> Any:
+    if isinstance(value, dict):
+        return {_text(key): _stand_in(item, (*path, key), odd, is_second) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_stand_in(item, (*path, index), odd, is_second) for index, item in enumerate(value)]
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, bool | None) or (isinstance(value, int) and value.bit_length() < _LARGEST):
+        return value
+    is_number = isinstance(value, float) and math.isfinite(value)
+    if is_number and not value.is_integer():
+        return value
+    odd[path] = value
+    return ("" if not is_number else 0.5) if is_second else (value if is_number else 0.5)
+
+
+_LARGEST = 14_000
+
+
+def _text(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def structure(data: Mapping[str, Any], cls: type[T], origin: str, path: Sequence[str | int] = ()) -> T:

@@ -8,7 +8,7 @@ import attrs
 from agentos.openapi.json_schemas import Converted
 from agentos.openapi.parameters import STYLES
 from agentos.openapi.plan import Arguments, Body, BodyKind, base_of, is_json, safe_name
-from agentos.openapi.source import Source, mapping, refuse, shown, text
+from agentos.openapi.raw_document import RawDocument, mapping, refuse, shown, text
 from agentos.schema.build import Json
 
 _KINDS: Mapping[str, BodyKind] = {
@@ -23,7 +23,7 @@ _FLAT = {"type", "properties", "required", "additionalProperties", "description"
 _DEPENDENCIES = 1_000
 
 
-def read_body(given: Any, arguments: Arguments, source: Source) -> Body | None:
+def read_body(given: Any, arguments: Arguments, source: RawDocument) -> Body | None:
     """Take up what fills the body: each member of a plain object by itself, anything else as one argument."""
     where = arguments.where
     raw = source.part(given, where, "requestBody")
@@ -61,7 +61,7 @@ def _kind_of(media: str) -> BodyKind | None:
     return "json" if is_json(media) else _KINDS.get(base_of(media))
 
 
-def _check_form(schema: Any, media: str, source: Source, where: str) -> None:
+def _check_form(schema: Any, media: str, source: RawDocument, where: str) -> None:
     schema = mapping(schema, where, "the schema of a form")
     if schema.get("type", "object") != "object":
         refuse(where, f"takes {shown(media)} that is no object")

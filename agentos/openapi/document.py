@@ -2,14 +2,14 @@
 
 Nothing is fetched and nothing is sent. What one operation needs is read when it is first asked for, and once.
 
-_openapi_source.py      a document as plain data; references inside of it
-_openapi_schemas.py     its schemas as JSON Schema 2020-12
-_openapi_plan.py        which argument goes where
-_openapi_parameters.py  parameters, and the path that some are in
-_openapi_bodies.py      the body
-_openapi_values.py      values as text
-_openapi_requests.py    arguments into a request
-_openapi_answers.py     an answer into a result
+    raw_document.py   a document as plain data; references inside of it
+    json_schemas.py   its schemas as JSON Schema 2020-12
+    plan.py           which argument goes where
+    parameters.py     parameters, and the path that some are in
+    bodies.py         the body
+    values.py         values as text
+    requests.py       arguments into a request
+    responses.py      an answer into a result
 """
 
 import functools
@@ -27,8 +27,8 @@ from agentos.openapi.bodies import read_body
 from agentos.openapi.json_schemas import Converted, Schemas
 from agentos.openapi.parameters import merged, read_parameters, read_path
 from agentos.openapi.plan import Arguments, Plan, as_mapping, base_of, is_json
+from agentos.openapi.raw_document import RawDocument, items, mapping, read_document, refuse, shown, text
 from agentos.openapi.requests import Request, request_of
-from agentos.openapi.source import Source, items, mapping, read_source, refuse, shown, text
 from agentos.schema.build import Json
 
 __all__ = ["OpenAPIDocument", "OpenAPIOperation", "Request"]
@@ -54,7 +54,7 @@ class OpenAPIOperation:
     deprecated: bool = attrs.field(repr=False)
     _raw: Json = attrs.field(repr=False)
     _item: Json = attrs.field(repr=False)
-    _source: Source = attrs.field(repr=False)
+    _source: RawDocument = attrs.field(repr=False)
     _schemas: Schemas = attrs.field(repr=False)
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ class OpenAPIDocument:
     @classmethod
     def read(cls, source: "Mapping[str, Any] | str | bytes | PathLike[str]") -> "OpenAPIDocument":
         """Read a document: a mapping, its text as JSON or YAML, or a `Path`. A string is never taken for a file."""
-        read = read_source(source)
+        read = read_document(source)
         info = mapping(read.root.get("info"), read.name, "info")
         operations = {one.id: one for one in _operations(read)}
         return cls(text(info.get("title")), str(info.get("version", "")), MappingProxyType(operations))
@@ -147,7 +147,7 @@ class OpenAPIDocument:
         return self._operations[id]
 
 
-def _operations(source: Source) -> Iterator[OpenAPIOperation]:
+def _operations(source: RawDocument) -> Iterator[OpenAPIOperation]:
     found = list(_found(source))
     schemas = Schemas(source)
     for id, (method, path, raw, item) in zip(_ids(found), found, strict=True):
@@ -165,7 +165,7 @@ def _operations(source: Source) -> Iterator[OpenAPIOperation]:
         )
 
 
-def _found(source: Source) -> Iterator[tuple[str, str, Json, Json]]:
+def _found(source: RawDocument) -> Iterator[tuple[str, str, Json, Json]]:
     count = 0
     for path, given in mapping(source.root.get("paths"), source.name, "paths").items():
         if path.startswith("x-"):
@@ -180,17 +180,13 @@ def _found(source: Source) -> Iterator[tuple[str, str, Json, Json]]:
 
 def _ids(found: list[tuple[str, str, Json, Json]]) -> list[str]:
     """Give every operation an id of its own, the same for the same document."""
-    said = [_said(raw.get("operationId")) for _, _, raw, _ in found]
+    said = ["" if fault_of_name(id := raw.get("operationId")) else str(id) for _, _, raw, _ in found]
     taken = {id for id, count in Counter(said).items() if id and count == 1}
     unique, numbers = frozenset(taken), Counter[str]()
     return [
         id if id in unique else _slug(f"{method}{path}", taken, numbers)
         for id, (method, path, _, _) in zip(said, found, strict=True)
     ]
-
-
-def _said(id: Any) -> str:
-    return "" if fault_of_name(id) else str(id)
 
 
 def _slug(words: str, taken: set[str], numbers: Counter[str]) -> str:
@@ -202,7 +198,7 @@ def _slug(words: str, taken: set[str], numbers: Counter[str]) -> str:
     return name
 
 
-def _output_schema(raw: Json, source: Source, schemas: Schemas, where: str) -> Json | None:
+def _output_schema(raw: Json, source: RawDocument, schemas: Schemas, where: str) -> Json | None:
     responses = mapping(raw.get("responses"), where, "responses")
     shapes = [
         _shape(status, source.part(given, where, "a response"), schemas, where)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agentos.openapi.source import Source, items, mapping, refuse, text
+from agentos.openapi.raw_document import RawDocument, items, mapping, refuse, text
 from agentos.schema.build import Json
 
 DEFINITION_LIMIT = 2_000
@@ -51,7 +51,7 @@ class Converted(NamedTuple):
 class Schemas:
     """The schemas of one document."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RawDocument) -> None:
         self._source = source
         self._known: dict[tuple[str, bool], Converted] = {}
 
@@ -121,7 +121,7 @@ def _check_weight(uses: Iterable[Use], found: Mapping[str, Converted], where: st
 class _Conversion:
     """One schema under conversion; `uses` gathers what it refers to."""
 
-    def __init__(self, source: Source, where: str, *, is_input: bool) -> None:
+    def __init__(self, source: RawDocument, where: str, *, is_input: bool) -> None:
         self._source = source
         self._where = where
         self._is_input = is_input

@@ -29,7 +29,7 @@ from agentos.model.pack import ExtensionPack
 from agentos.model.pack_context import PackContext
 from agentos.openapi.document import OpenAPIDocument, OpenAPIOperation, Request, _address
 from agentos.openapi.projection import ProjectedTool, project
-from agentos.openapi.source import SIZE_LIMIT, Source, read_source
+from agentos.openapi.raw_document import SIZE_LIMIT, RawDocument, read_document
 from agentos.schema.validation import BadArguments, Checker
 from agentos.tools.lint.findings import hidden_characters
 from agentos.tools.tool import EFFECTS, PUBLIC, Effect
@@ -209,7 +209,7 @@ def _fault_of_auth(auth: Json) -> str | None:
 
 
 @attrs.frozen
-class _Read:
+class _Reading:
     """A document that was read: its operations, where it came from, and the server that it names."""
 
     document: OpenAPIDocument
@@ -221,7 +221,7 @@ class _Read:
     """Why parts of it were taken out."""
 
 
-async def _read_document(options: Options, context: PackContext, origin: str) -> _Read:
+async def _read_document(options: Options, context: PackContext, origin: str) -> _Reading:
     given: Any = options.openapi
     url = given if isinstance(given, str) and "://" in given else None
     if url is not None:
@@ -257,8 +257,8 @@ def _file(given: str, context: PackContext, origin: str) -> Path:
     return path
 
 
-def _parsed(given: Any, url: str | None, options: Options) -> _Read:
-    source = read_source(given)
+def _parsed(given: Any, url: str | None, options: Options) -> _Reading:
+    source = read_document(given)
     root = source.root
     _clean(root)
     _keep_apart(root, options.auth)
@@ -266,10 +266,10 @@ def _parsed(given: Any, url: str | None, options: Options) -> _Read:
     servers = root.get("servers")
     first = servers[0] if isinstance(servers, list) and servers and isinstance(servers[0], dict) else None
     server = None if first is None else _address(first, "servers")
-    return _Read(OpenAPIDocument.read(root), url, server, bool(hidden_characters(root)), skipped)
+    return _Reading(OpenAPIDocument.read(root), url, server, bool(hidden_characters(root)), skipped)
 
 
-def _prune(source: Source) -> Iterator[str]:
+def _prune(source: RawDocument) -> Iterator[str]:
     """Take out what can't be read at all, so that the rest can be, and say why."""
     paths = source.root.get("paths")
     if not isinstance(paths, dict):
@@ -322,7 +322,7 @@ def _keep_apart(root: Json, auths: Iterable[Auth]) -> None:
 # -- the server --------------------------------------------------------------------------------------------------
 
 
-def _base_of(options: Options, read: _Read, origin: str) -> str:
+def _base_of(options: Options, read: _Reading, origin: str) -> str:
     """Return the address that paths are put after: what the operator says, else what the document does."""
     said = options.server or read.server
     if options.server is None and read.url is not None:

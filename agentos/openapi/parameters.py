@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from agentos.openapi.plan import Arguments, Parameter, Segment, is_json
-from agentos.openapi.source import Source, mapping, place_of, refuse, shown
+from agentos.openapi.raw_document import RawDocument, mapping, place_of, refuse, shown
 from agentos.schema.build import Json
 
 STYLES: Mapping[str, tuple[str, ...]] = {
@@ -29,7 +29,7 @@ _TRANSPORT = {
 }
 
 
-def merged(given: Iterable[Any], source: Source, where: str) -> list[Json]:
+def merged(given: Iterable[Any], source: RawDocument, where: str) -> list[Json]:
     """Return the parameters, those of the path first in *given*; one of the operation replaces one of the path."""
     found: dict[tuple[str, str], Json] = {}
     for each in given:
@@ -45,7 +45,9 @@ def merged(given: Iterable[Any], source: Source, where: str) -> list[Json]:
     return list(found.values())
 
 
-def read_parameters(found: Iterable[Json], path: str, arguments: Arguments, source: Source) -> tuple[Parameter, ...]:
+def read_parameters(
+    found: Iterable[Json], path: str, arguments: Arguments, source: RawDocument
+) -> tuple[Parameter, ...]:
     """Take up the parameters that a caller fills, those of the path first."""
     names = set(_TEMPLATE.findall(path))
     wanted = [raw for raw in found if not _is_left_out(raw, source) and (raw["in"] != "path" or raw["name"] in names)]
@@ -53,7 +55,7 @@ def read_parameters(found: Iterable[Json], path: str, arguments: Arguments, sour
     return tuple(_parameter(raw, arguments) for raw in wanted)
 
 
-def _is_left_out(raw: Json, source: Source) -> bool:
+def _is_left_out(raw: Json, source: RawDocument) -> bool:
     """Tell whether a parameter is filled by whoever sends the request: a credential, or a header of the transport."""
     place, name = place_of(raw["in"], raw["name"])
     is_transport = place == "header" and (name in _TRANSPORT or name.startswith("proxy-"))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from agentos.openapi.json_schemas import Converted, Schemas, Use
-from agentos.openapi.source import text
+from agentos.openapi.raw_document import text
 from agentos.schema.build import Json
 
 BodyKind = Literal["json", "form", "multipart", "text"]

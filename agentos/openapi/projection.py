@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import attrs
 
 from agentos.errors import ToolDefinitionError
-from agentos.model.field_checks import did_you_mean, fault_of_owner
+from agentos.model.field_checks import fault_of_owner
 from agentos.openapi.document import OpenAPIOperation
 from agentos.openapi.requests import Request
 from agentos.openapi.responses import sender_of
@@ -26,6 +26,7 @@ from agentos.tools.tool import (
     Tool,
     _access,
     _faults_of_access,
+    check_keywords,
     looks_like_tool,
     tool,
 )
@@ -35,7 +36,6 @@ __all__ = ["ProjectedTool", "project", "requires"]
 D = TypeVar("D")
 
 _DECLARED = "__required_access__"
-_GIVEN = ("input_schema", "execute", "function", "owner", "origin")
 _HOLDERS = 100
 _DESCRIPTION_LIMIT = 4_000
 _ROOM = 300
@@ -189,13 +189,10 @@ def project(
     declared, and drops none. *send* sends the requests of an operation: `send(request, context)`, sync or async,
     returns an object or mapping with status, headers and body. Other keywords are those of `Tool`.
     """
-    shown = _shown(subject)
+    shown = _origin_of(subject)
     if effect is None:
         raise ToolDefinitionError(shown, "effect", f"say what it does: {_listed(EFFECTS)}; it is never guessed")
-    known = [field.name for field in attrs.fields(Tool) if field.name not in _GIVEN]
-    for field in fields:
-        if field not in known:
-            raise ToolDefinitionError(shown, field, f"unknown keyword{did_you_mean(field, known)}")
+    check_keywords(fields, shown)
     is_operation = isinstance(subject, OpenAPIOperation)
     declared = subject.access if is_operation else _declared(subject, shown)
     fields |= {"effect": effect, "required_access": _agreed(shown, _normal_or_none(declared, shown), required_access)}
@@ -211,7 +208,7 @@ def _normal_or_none(declared: Access | None, shown: str) -> Access | None:
     return None if declared is None else _normal(declared, shown)
 
 
-def _shown(subject: Any) -> str:
+def _origin_of(subject: Any) -> str:
     """Return where *subject* comes from; refuse what can't be projected."""
     if isinstance(subject, OpenAPIOperation):
         return str(subject)

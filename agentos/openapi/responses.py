@@ -123,12 +123,12 @@ def _refusal(status: int, body: Any, media: str, request: Request, mask: Mask) -
     message = f"{request.method} {mask(request.url_path)[:_PATH_SHOWN]} answered {status}{_PHRASES.get(status, '')}"
     if http.HTTPStatus.MULTIPLE_CHOICES <= status < http.HTTPStatus.BAD_REQUEST:
         message += "; a redirect is not followed"
-    if shown := _shown(body, media, mask):
+    if shown := _body_text(body, media, mask):
         message += f": {shown}"
     return ToolResult.fail("ToolRaised", message, {"status": status})
 
 
-def _shown(body: Any, media: str, mask: Mask) -> str:
+def _body_text(body: Any, media: str, mask: Mask) -> str:
     if body is None:
         return ""
     if isinstance(body, bytes | bytearray):

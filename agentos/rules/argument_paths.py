@@ -45,7 +45,7 @@ class ArgumentPath:
 
 
 @attrs.frozen
-class Found:
+class PathMatches:
     """What a path leads to. `missing` tells that on some branch of a `*` it leads nowhere."""
 
     values: list[Any]
@@ -100,7 +100,7 @@ def values_at(path: ArgumentPath, arguments: Any) -> list[Any]:
     return find(path, arguments).values
 
 
-def find(path: ArgumentPath, arguments: Any) -> Found:
+def find(path: ArgumentPath, arguments: Any) -> PathMatches:
     """Follow *path* into *arguments*, at most to `MOST_VALUES` values on the way."""
     values, missing = [arguments], False
     for step in path.steps:
@@ -109,7 +109,7 @@ def find(path: ArgumentPath, arguments: Any) -> Found:
         values = [child for children in reached if children is not None for child in children]
         if len(values) > MOST_VALUES:
             raise NotUnderstoodError
-    return Found(values, missing)
+    return PathMatches(values, missing)
 
 
 def _children(value: Any, step: Step) -> list[Any] | None:

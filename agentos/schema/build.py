@@ -22,6 +22,7 @@ import attrs
 
 Builder = Callable[[Any], Any]
 Json = dict[str, Any]
+Check = Callable[[Any], bool]
 
 _QUOTED = 60
 
@@ -39,6 +40,13 @@ class BuildError(ValueError):
         outer = BuildError(self.message, (part, *self.path))
         outer.__cause__ = self.__cause__
         return outer
+
+
+def _built(part: str | int, convert: Builder, value: Any) -> Any:
+    try:
+        return convert(value)
+    except BuildError as error:
+        raise error.under(part) from error.__cause__
 
 
 def build_object(make: Callable[..., Any] | None, builders: Mapping[str, Builder]) -> Builder | None:
@@ -66,10 +74,7 @@ def build_members(builders: Mapping[str, Builder]) -> Callable[[Mapping[str, Any
         built = dict(value)
         for key, convert in pairs:
             if key in built:
-                try:
-                    built[key] = convert(built[key])
-                except BuildError as error:
-                    raise error.under(key) from error.__cause__
+                built[key] = _built(key, convert, built[key])
         return built
 
     return build
@@ -94,18 +99,12 @@ def build_items(make: Callable[[list[Any]], Any] | None, item: Builder | None) -
     """Return what makes a collection of items that are all of one type."""
     if item is None:
         return make and _build_collection(make)
-    build_one = item
+    collect = _build_collection(make or list)
 
     def build(value: Sequence[Any]) -> Any:
-        built = []
-        for index, each in enumerate(value):
-            try:
-                built.append(build_one(each))
-            except BuildError as error:
-                raise error.under(index) from error.__cause__
+        built = [_built(index, item, each) for index, each in enumerate(value)]
         return built if make is None else collect(built)
 
-    collect = _build_collection(make or list)
     return build
 
 
@@ -123,14 +122,8 @@ def build_row(items: Sequence[Builder | None]) -> Builder:
     """Return what makes a tuple whose places have types of their own."""
 
     def build(value: Sequence[Any]) -> tuple[Any, ...]:
-        built = list(value)
-        for index, (convert, each) in enumerate(zip(items, value, strict=True)):
-            if convert is not None:
-                try:
-                    built[index] = convert(each)
-                except BuildError as error:
-                    raise error.under(index) from error.__cause__
-        return tuple(built)
+        pairs = enumerate(zip(items, value, strict=True))
+        return tuple(each if convert is None else _built(index, convert, each) for index, (convert, each) in pairs)
 
     return build
 
@@ -141,13 +134,7 @@ def build_values(item: Builder | None) -> Builder | None:
         return None
 
     def build(value: Mapping[str, Any]) -> dict[str, Any]:
-        built = {}
-        for key, each in value.items():
-            try:
-                built[key] = item(each)
-            except BuildError as error:
-                raise error.under(key) from error.__cause__
-        return built
+        return {key: _built(key, item, each) for key, each in value.items()}
 
     return build
 
@@ -165,18 +152,25 @@ def build_choice(choices: Iterable[tuple[Any, Any]]) -> Builder:
     return build
 
 
-def build_union(options: Sequence[tuple[Json, Builder | None]], bodies: Mapping[str, Json]) -> Builder | None:
-    """Return what makes the first option whose schema fits and of which a value can be made."""
+def build_union(options: Sequence[tuple[Json, Builder | None]], check: Callable[[Json], Check]) -> Builder | None:
+    """Return what makes the first option whose schema fits and of which a value can be made.
+
+    *check* makes the check of an option; it is asked at the first call, when all types are known.
+    """
     if not any(build for _, build in options):
         return None
     others = [build for schema, build in options if schema != {"type": "null"}]
     if len(others) == 1 and others[0] is not None:
         return _build_optional(others[0]) if len(options) > 1 else others[0]
 
+    checks: list[Check] = []
+
     def build(value: Any) -> Any:
+        if not checks:
+            checks.extend([check(schema) for schema, _ in options])
         refusal: BuildError | None = None
-        for schema, convert in options:
-            if fits(schema, value, bodies):
+        for fits, (_, convert) in zip(checks, options, strict=True):
+            if fits(value):
                 try:
                     return value if convert is None else convert(value)
                 except BuildError as error:
@@ -337,145 +331,3 @@ _DUMPS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     ((uuid.UUID, PurePath, Decimal), str),
     ((bytes, bytearray), lambda value: base64.b64encode(value).decode("ascii")),
 )
-
-
-def fits(schema: Json, value: Any, bodies: Mapping[str, Json]) -> bool:
-    """Tell whether *value* fits a schema that we derived; *bodies* are what its references stand for.
-
-    It chooses among the options of a union and drops defaults that contradict their type. It is no validator:
-    keywords that only an author's `Schema(...)` can bring in are taken as satisfied.
-    """
-    ref = schema.get("$ref")
-    if ref is not None:
-        body = bodies.get(ref)
-        return isinstance(value, dict) if body is None else fits(_beside(body, schema), value, bodies)
-    kind = schema.get("type")
-    if kind is not None and not _is_type(value, kind):
-        return False
-    if not all(check(value, schema[word]) for word, check in _CHECKS.items() if word in schema):
-        return False
-    if "anyOf" in schema and not any(fits(option, value, bodies) for option in schema["anyOf"]):
-        return False
-    if isinstance(value, dict):
-        return _members_fit(schema, value, bodies)
-    return _items_fit(schema, value, bodies) if isinstance(value, list) else True
-
-
-def _beside(body: Json, reference: Json) -> Json:
-    return body if len(reference) == 1 else {**body, **{key: reference[key] for key in reference if key != "$ref"}}
-
-
-def _members_fit(schema: Json, value: Json, bodies: Mapping[str, Json]) -> bool:
-    known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-    if any(name not in value for name in schema.get("required", ())):
-        return False
-    if "propertyNames" in schema and not all(fits(schema["propertyNames"], key, bodies) for key in value):
-        return False
-    return all(_subfits(known.get(key, others), item, bodies) for key, item in value.items())
-
-
-def _items_fit(schema: Json, value: list[Any], bodies: Mapping[str, Json]) -> bool:
-    first, others = schema.get("prefixItems", ()), schema.get("items", True)
-    return all(
-        _subfits(first[index] if index < len(first) else others, item, bodies) for index, item in enumerate(value)
-    )
-
-
-def _subfits(schema: Json | bool, value: Any, bodies: Mapping[str, Json]) -> bool:
-    return schema if isinstance(schema, bool) else fits(schema, value, bodies)
-
-
-def _is_type(value: Any, kind: str | list[str]) -> bool:
-    if isinstance(kind, list):
-        return any(_is_type(value, each) for each in kind)
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer":
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return isinstance(value, _TYPES[kind])
-
-
-_TYPES: Mapping[str, Any] = {
-    "string": str,
-    "number": int | float,
-    "boolean": bool,
-    "null": type(None),
-    "array": list,
-    "object": dict,
-}
-
-
-def same(one: Any, other: Any) -> bool:
-    """Compare as JSON does: 1 is 1.0, and is not true."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    return bool(one == other)
-
-
-def _is_multiple(value: float, of: float) -> bool:
-    if isinstance(value, int) and isinstance(of, int):
-        return value % of == 0
-    try:
-        return (value / of).is_integer()
-    except OverflowError:
-        return False
-
-
-def _is_unique(value: list[Any], wanted: bool) -> bool:
-    try:
-        unique = len({(isinstance(each, bool), each) for each in value}) == len(value)
-    except TypeError:
-        unique = not any(same(each, other) for index, each in enumerate(value) for other in value[:index])
-    return unique or not wanted
-
-
-def _matches(value: str, pattern: str) -> bool:
-    try:
-        return re.search(pattern, value) is not None
-    except re.error:
-        return True  # an author's own, in a dialect of JSON Schema that Python does not know
-
-
-def _of(kinds: Any, check: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return *check*, satisfied by whatever is not of *kinds*: so do JSON Schema's keywords."""
-    return lambda value, wanted: isinstance(value, bool) or not isinstance(value, kinds) or check(value, wanted)
-
-
-_CLOCK = r"([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"
-_FORMATS = {
-    "date-time": re.compile(rf"\d{{4}}-\d\d-\d\dT{_CLOCK}", re.ASCII | re.IGNORECASE),
-    "time": re.compile(_CLOCK, re.ASCII | re.IGNORECASE),
-    "date": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
-    "duration": re.compile(r"P(?!$)(\d+W|(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?)", re.ASCII),
-    "uuid": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE),
-}
-
-
-def _has_format(value: str, name: str) -> bool:
-    pattern = _FORMATS.get(name)
-    return pattern is None or pattern.fullmatch(value) is not None
-
-
-_NUMBER, _LIST = int | float, list
-_CHECKS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "enum": lambda value, wanted: any(same(value, each) for each in wanted),
-    "const": same,
-    "minimum": _of(_NUMBER, lambda value, wanted: value >= wanted),
-    "maximum": _of(_NUMBER, lambda value, wanted: value <= wanted),
-    "exclusiveMinimum": _of(_NUMBER, lambda value, wanted: value > wanted),
-    "exclusiveMaximum": _of(_NUMBER, lambda value, wanted: value < wanted),
-    "multipleOf": _of(_NUMBER, _is_multiple),
-    "minLength": _of(str, lambda value, wanted: len(value) >= wanted),
-    "maxLength": _of(str, lambda value, wanted: len(value) <= wanted),
-    "pattern": _of(str, _matches),
-    "format": _of(str, _has_format),
-    "minItems": _of(_LIST, lambda value, wanted: len(value) >= wanted),
-    "maxItems": _of(_LIST, lambda value, wanted: len(value) <= wanted),
-    "uniqueItems": _of(_LIST, _is_unique),
-    "minProperties": _of(dict, lambda value, wanted: len(value) >= wanted),
-    "maxProperties": _of(dict, lambda value, wanted: len(value) <= wanted),
-}

@@ -3,7 +3,8 @@
 import copy
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import unquote
+
+from agentos.schema.references import pointed
 
 Filler = Callable[[Any], None]
 
@@ -171,35 +172,3 @@ def _fill_list(first: list[Filler | None], rest: Filler | None, *, is_whole: boo
                 rest(item)
 
     return fill
-
-
-def pointed(root: Any, reference: str) -> Any:
-    """Return what a local reference points to, by pointer or anchor; anything else is the validator's business."""
-    if not reference.startswith("#"):
-        return None
-    pointer = unquote(reference[1:])
-    if pointer and not pointer.startswith("/"):
-        return _anchored(root, pointer)
-    node = root
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, list) and key.isdigit() and int(key) < len(node):
-            node = node[int(key)]
-        elif isinstance(node, dict) and key in node:
-            node = node[key]
-        else:
-            return None
-    return node
-
-
-def _anchored(root: Any, name: str) -> Any:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            if node.get("$anchor") == name:
-                return node
-            waiting.extend(node.values())
-        elif isinstance(node, list):
-            waiting.extend(node)
-    return None

@@ -2,17 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from agentos.schema.build import Json
-
-
-class Defined(Protocol):
-    """Something that may become a definition."""
-
-    name: str
-    ref: str
-
 
 ANNOTATIONS = frozenset({"description", "default", "title", "examples", "deprecated"})
 _SUBSCHEMAS = frozenset({"items", "additionalProperties", "propertyNames", "prefixItems", "anyOf", "oneOf", "allOf"})
@@ -64,7 +56,7 @@ def name_of(origin: Any, args: Iterable[Any]) -> str:
     return re.sub(r"\W+", "_", text).strip("_")
 
 
-def distinct_names(entries: Iterable[Defined]) -> dict[str, str]:
+def distinct_names(entries: Iterable[Any]) -> dict[str, str]:
     """Give every definition a name of its own."""
     names: dict[str, str] = {}
     for entry in entries:

@@ -26,11 +26,13 @@ from agentos.schema.build import Json
 from agentos.schema.definitions import ANNOTATIONS, adopted, distinct_names, mapped, name_of, subschemas
 from agentos.schema.docs import KEYWORDS, Schema, checks_of, limits_of, read_class, text_of
 from agentos.schema.fields import CLASSES, Origins, substituted, typed_dict_members
-from agentos.schema.scopes import MISSING, Member, Node, Place, Scope
+from agentos.schema.scopes import MISSING, DerivedType, Field, Scope, TypePlace
+from agentos.schema.validation import check_of
 
 DEPTH_LIMIT = 64
 _QUOTES = 3  # `from __future__ import annotations` puts quotes around the author's own
 
+_DEFINITIONS = "#/$defs/"
 _EVERY_TYPE = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 _DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
@@ -60,7 +62,7 @@ _COLLECTIONS: Mapping[Any, Any] = {
 
 
 @attrs.define(eq=False)
-class Entry:
+class NamedType:
     """A class or alias while it is derived, and after."""
 
     name: str
@@ -68,7 +70,7 @@ class Entry:
     depth: int
     is_class: bool
     is_built: bool
-    node: Node | None = None
+    node: DerivedType | None = None
     is_recursive: bool = False
 
     def build(self, value: Any) -> Any:
@@ -84,11 +86,11 @@ class Deriver:
         self.function = function
         self.is_output = is_output
         self.bodies: dict[str, Json] = {}
-        self._entries: dict[Any, Entry] = {}
+        self._entries: dict[Any, NamedType] = {}
         self._known_to_build: set[Any] = set()
         self._misjudged: set[Any] = set()
 
-    def run(self, derive: Callable[[], Node]) -> Node:
+    def run(self, derive: Callable[[], DerivedType]) -> DerivedType:
         """Derive, and again as long as a type that contains itself was wrongly taken for plain JSON."""
         node = derive()
         while self._misjudged:
@@ -96,21 +98,21 @@ class Deriver:
             for kept in (self._misjudged, self._entries, self.bodies):
                 kept.clear()
             node = derive()
-        return Node(self._assembled(node.schema), node.build)
+        return DerivedType(self._assembled(node.schema), node.build)
 
-    def fail(self, place: Place, message: str) -> NoReturn:
+    def fail(self, place: TypePlace, message: str) -> NoReturn:
         """Refuse the definition, naming the function and the parameter."""
         raise ToolDefinitionError(self.function, str(place), message)
 
     # Types
 
-    def node(self, tp: Any, place: Place) -> Node:
+    def node(self, tp: Any, place: TypePlace) -> DerivedType:
         """Derive one type."""
-        simple = _SIMPLE.get(tp) if type(tp) is type else None
+        simple = SIMPLE.get(tp) if type(tp) is type else None
         if simple is not None:
-            return Node({**simple.schema}, simple.build)
+            return DerivedType({**simple.schema}, simple.build)
         if len(place.path) > DEPTH_LIMIT:
-            short = Place(place.scope, place.path[:4])
+            short = TypePlace(place.scope, place.path[:4])
             self.fail(short, f"nested deeper than {DEPTH_LIMIT} levels; write a type that contains itself by its name")
         if isinstance(tp, str | ForwardRef):
             return self._quoted(tp, place)
@@ -124,7 +126,7 @@ class Deriver:
             return self.node(tp.type, place)
         return self._composed(tp, place)
 
-    def _composed(self, tp: Any, place: Place) -> Node:
+    def _composed(self, tp: Any, place: TypePlace) -> DerivedType:
         origin, args = get_origin(tp) or tp, get_args(tp)
         derive = self._composites.get(origin) if isinstance(origin, abc.Hashable) else None
         if derive is not None:
@@ -137,7 +139,7 @@ class Deriver:
             return self._class(origin, args, place)
         return self._refuse(tp, place)
 
-    def _refuse(self, tp: Any, place: Place) -> NoReturn:
+    def _refuse(self, tp: Any, place: TypePlace) -> NoReturn:
         found = f"the class {tp.__qualname__!r}" if isinstance(tp, type) else repr(tp)
         origin = get_origin(tp) or tp
         for kinds, instead in _INSTEAD:
@@ -149,7 +151,7 @@ class Deriver:
             "or Annotated[Any, Schema(...)]",
         )
 
-    def resolve(self, tp: Any, place: Place) -> Any:
+    def resolve(self, tp: Any, place: TypePlace) -> Any:
         """Return what a name in quotes stands for; anything else is returned as it is."""
         scope = place.scope
         if isinstance(tp, ForwardRef):
@@ -162,7 +164,7 @@ class Deriver:
             self.fail(place, f"found the text {tp!r}; write a type")
         return tp
 
-    def _quoted(self, tp: Any, place: Place) -> Node:
+    def _quoted(self, tp: Any, place: TypePlace) -> DerivedType:
         """Derive what a name stands for; one that stands for a union or the like may be used in itself."""
         found = self.resolve(tp, place)
         name = tp if isinstance(tp, str) else tp.__forward_arg__
@@ -170,7 +172,7 @@ class Deriver:
             return self.node(found, place)
         return self._named((name, id(place.scope.names)), name, place, lambda: self.node(found, place))
 
-    def _found(self, text: str, scope: Scope, place: Place) -> Any:
+    def _found(self, text: str, scope: Scope, place: TypePlace) -> Any:
         try:
             return scope.find(text)
         except Exception as error:  # noqa: BLE001 - an annotation is an expression and may raise anything
@@ -180,7 +182,7 @@ class Deriver:
                 "module, and not only for type checking",
             )
 
-    def _argument(self, tp: Any, place: Place) -> Any:
+    def _argument(self, tp: Any, place: TypePlace) -> Any:
         """Return an argument of a generic class with nothing in it that depends on where it was written."""
         tp = self.resolve(tp, place)
         if isinstance(tp, type) and not get_args(tp):
@@ -192,10 +194,10 @@ class Deriver:
             self.fail(place, f"{tp!r} can't be resolved ({error}); define its names at the top of the module")
         return substituted(hints["it"], place.scope.variables)
 
-    def _variable(self, tp: Any, place: Place) -> Node:
+    def _variable(self, tp: Any, place: TypePlace) -> DerivedType:
         if tp in place.scope.variables:
             # It was resolved where it was written: nothing in it depends on this scope.
-            return self.node(place.scope.variables[tp], Place(place.scope._replace(variables={}), place.path))
+            return self.node(place.scope.variables[tp], TypePlace(place.scope._replace(variables={}), place.path))
         if getattr(tp, "has_default", bool)():
             return self.node(tp.__default__, place)
         if tp.__constraints__:
@@ -204,34 +206,25 @@ class Deriver:
             self.fail(place, f"found the type variable {tp.__name__}; write a type in its place, as in Page[int]")
         return self.node(tp.__bound__, place)
 
-    def _alias(self, alias: Any, args: tuple[Any, ...], place: Place) -> Node:
+    def _alias(self, alias: Any, args: tuple[Any, ...], place: TypePlace) -> DerivedType:
         arguments = tuple(self._argument(arg, place) for arg in args)
         module = sys.modules.get(alias.__module__)
         variables = dict(zip(alias.__type_params__, arguments, strict=False))
         scope = Scope(vars(module) if module else {}, {alias.__name__: alias}, variables)
 
-        def derive() -> Node:
-            return self.node(alias.__value__, Place(scope, place.path))
+        def derive() -> DerivedType:
+            return self.node(alias.__value__, TypePlace(scope, place.path))
 
         return self._named((alias, arguments), alias.__name__, place, derive)
 
     # Composites: each takes the type, its arguments and its place
 
-    def _anything(self, tp: Any, args: tuple[Any, ...], place: Place) -> Node:  # noqa: ARG002 - as the others
-        return Node({})
-
-    def _text(self, tp: Any, args: tuple[Any, ...], place: Place) -> Node:  # noqa: ARG002 - as the others
-        return Node({"type": "string"})
-
-    def _null(self, tp: Any, args: tuple[Any, ...], place: Place) -> Node:  # noqa: ARG002 - as the others
-        return Node({"type": "null"})
-
-    def _self(self, tp: Any, args: tuple[Any, ...], place: Place) -> Node:  # noqa: ARG002 - as the others
+    def _self(self, tp: Any, args: tuple[Any, ...], place: TypePlace) -> DerivedType:  # noqa: ARG002 - as the others
         if place.scope.itself is None:
             self.fail(place, "found Self outside of a class; write the name of the class")
         return self._class(*place.scope.itself, place)
 
-    def _union(self, tp: Any, args: Sequence[Any], place: Place) -> Node:
+    def _union(self, tp: Any, args: Sequence[Any], place: TypePlace) -> DerivedType:
         if not args:
             self.fail(place, f"found {tp!r} without types; write them: int | str")
         options = [self.node(arg, place) for arg in args]
@@ -239,16 +232,16 @@ class Deriver:
         for option in options:
             if option.schema not in schemas:
                 schemas.append(option.schema)
-        build = structure.build_union(options, self.bodies)
-        return Node(schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, build)
+        build = structure.build_union(options, self._check)
+        return DerivedType(schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, build)
 
-    def _literal(self, tp: Any, args: tuple[Any, ...], place: Place) -> Node:
+    def _literal(self, tp: Any, args: tuple[Any, ...], place: TypePlace) -> DerivedType:
         for value in args:
             if not isinstance(value, str | int | enum.Enum | None):
                 self.fail(place, f"found {tp!r}; {value!r} has no JSON form, write strings or numbers")
         return self._choice([(value, value) for value in args], place)
 
-    def _choice(self, choices: Iterable[tuple[Any, Any]], place: Place) -> Node:
+    def _choice(self, choices: Iterable[tuple[Any, Any]], place: TypePlace) -> DerivedType:
         """Derive one of some values, each given with what it stands for."""
         plain = [(self._scalar(value, place), member) for value, member in choices]
         values = [value for value, _ in plain]
@@ -256,9 +249,9 @@ class Deriver:
         schema: Json = {"type": kinds.pop()} if len(kinds) == 1 else {}
         schema |= {"const": values[0]} if len(values) == 1 else {"enum": values}
         is_plain = all(value is member for value, member in plain)
-        return Node(schema, None if is_plain else structure.build_choice(plain))
+        return DerivedType(schema, None if is_plain else structure.build_choice(plain))
 
-    def _scalar(self, value: Any, place: Place) -> Any:
+    def _scalar(self, value: Any, place: TypePlace) -> Any:
         try:
             plain = structure.to_plain(value)
         except (TypeError, ValueError):
@@ -267,22 +260,22 @@ class Deriver:
             self.fail(place, f"found {value!r}, which has no JSON form; give each a string or a number as its value")
         return plain
 
-    def _array(self, tp: Any, args: tuple[Any, ...], place: Place) -> Node:
+    def _array(self, tp: Any, args: tuple[Any, ...], place: TypePlace) -> DerivedType:
         make = _COLLECTIONS[get_origin(tp) or tp]
         schema: Json = {"type": "array"}
-        item = self.node(args[0], place.inside("[]")) if args else Node({})
+        item = self.node(args[0], place.inside("[]")) if args else DerivedType({})
         if item.schema:
             schema["items"] = item.schema
         if make is not None:
             schema["uniqueItems"] = True
-        return Node(schema, structure.build_items(make, item.build))
+        return DerivedType(schema, structure.build_items(make, item.build))
 
-    def _tuple(self, tp: Any, args: tuple[Any, ...], place: Place) -> Node:
+    def _tuple(self, tp: Any, args: tuple[Any, ...], place: TypePlace) -> DerivedType:
         if len(args) == 2 and args[1] is Ellipsis:  # noqa: PLR2004 - tuple[int, ...]
             item = self.node(args[0], place.inside("[]"))
-            return Node({"type": "array", "items": item.schema}, structure.build_items(tuple, item.build))
+            return DerivedType({"type": "array", "items": item.schema}, structure.build_items(tuple, item.build))
         if not args and not isinstance(tp, types.GenericAlias):
-            return Node({"type": "array"}, tuple)
+            return DerivedType({"type": "array"}, tuple)
         if any(getattr(arg, "__unpacked__", False) for arg in args):
             self.fail(place, f"found {tp!r}; write a tuple of one length, or tuple[..., ...] of one type")
         items = [self.node(arg, place.inside(f"[{index}]")) for index, arg in enumerate(args)]
@@ -290,12 +283,12 @@ class Deriver:
         if items:
             schema["prefixItems"] = [item.schema for item in items]
         schema |= {"minItems": len(items), "maxItems": len(items)}
-        return Node(schema, structure.build_row([item.build for item in items]))
+        return DerivedType(schema, structure.build_row([item.build for item in items]))
 
-    def _mapping(self, tp: Any, args: tuple[Any, ...], place: Place) -> Node:
+    def _mapping(self, tp: Any, args: tuple[Any, ...], place: TypePlace) -> DerivedType:
         schema: Json = {"type": "object", "additionalProperties": True}
         if not args:
-            return Node(schema)
+            return DerivedType(schema)
         key, value = self.node(args[0], place), self.node(args[1], place.inside("*"))
         if key.build is not None or self._types(key.schema) != {"string"}:
             self.fail(place, f"found {tp!r}; a key of JSON is a string, write dict[str, ...]")
@@ -303,23 +296,23 @@ class Deriver:
             schema["propertyNames"] = key.schema
         if value.schema:
             schema["additionalProperties"] = value.schema
-        return Node(schema, structure.build_values(value.build))
+        return DerivedType(schema, structure.build_values(value.build))
 
-    _composites: ClassVar[Mapping[Any, Callable[[Any, Any, tuple[Any, ...], Place], Node]]] = {
+    _composites: ClassVar[Mapping[Any, Callable[[Any, Any, tuple[Any, ...], TypePlace], DerivedType]]] = {
         **dict.fromkeys(_COLLECTIONS, _array),
         **dict.fromkeys((dict, abc.Mapping, abc.MutableMapping), _mapping),
         **dict.fromkeys((typing.Union, typing.Optional, types.UnionType), _union),
         tuple: _tuple,
         typing.Literal: _literal,
-        typing.Any: _anything,
-        typing.LiteralString: _text,
+        typing.Any: lambda *_: DerivedType({}),
+        typing.LiteralString: lambda *_: DerivedType({"type": "string"}),
         typing.Self: _self,
-        None: _null,
+        None: lambda *_: DerivedType({"type": "null"}),
     }
 
     # Annotated, and the validators of attrs
 
-    def _annotated(self, tp: Any, place: Place) -> Node:
+    def _annotated(self, tp: Any, place: TypePlace) -> DerivedType:
         schema, build = self.node(tp.__origin__, place)
         for item in tp.__metadata__:
             for word, limit in limits_of(item):
@@ -330,9 +323,9 @@ class Deriver:
         for item in tp.__metadata__:
             if isinstance(item, Schema):
                 schema |= self._raw(item, place)
-        return Node(schema, build)
+        return DerivedType(schema, build)
 
-    def _raw(self, item: Schema, place: Place) -> Json:
+    def _raw(self, item: Schema, place: TypePlace) -> Json:
         try:
             return {word: structure.to_plain(value) for word, value in item.keywords.items()}
         except (TypeError, ValueError) as error:
@@ -379,7 +372,7 @@ class Deriver:
 
     # Classes
 
-    def _class(self, cls: type, args: tuple[Any, ...], place: Place) -> Node:
+    def _class(self, cls: type, args: tuple[Any, ...], place: TypePlace) -> DerivedType:
         if issubclass(cls, enum.Enum):
             return self._named(cls, cls.__name__, place, lambda: self._enum(cls, place), is_class=True, is_built=True)
         if callable(getattr(cls, "model_json_schema", None)):
@@ -392,7 +385,7 @@ class Deriver:
         arguments = tuple(self._argument(arg, place) for arg in args)
         make = None if read is typed_dict_members else cls
 
-        def derive() -> Node:
+        def derive() -> DerivedType:
             docs = read_class(cls)
             members = read(self, cls, Origins(cls, arguments, place.scope), place)
             return self.members(members, docs.parameters, place, make=make, description=docs.description)
@@ -400,7 +393,7 @@ class Deriver:
         name = name_of(cls, arguments)
         return self._named((cls, arguments), name, place, derive, is_class=True, is_built=make is not None)
 
-    def _enum(self, cls: type[enum.Enum], place: Place) -> Node:
+    def _enum(self, cls: type[enum.Enum], place: TypePlace) -> DerivedType:
         if issubclass(cls, enum.Flag) or not len(cls):
             self.fail(place, f"found {cls.__name__!r}, whose values can't be listed; write an Enum with members")
         node = self._choice([(member.value, member) for member in cls], place)
@@ -408,35 +401,35 @@ class Deriver:
             node.schema["description"] = text
         return node
 
-    def _model(self, cls: Any) -> Node:
+    def _model(self, cls: Any) -> DerivedType:
         """Take over the schema of a pydantic model, with its definitions."""
         schema = cls.model_json_schema(mode="serialization" if self.is_output else "validation")
         definitions = schema.pop("$defs", {})
-        refs = {f"#/$defs/{name}": f"{name}@{len(self._entries)}" for name in definitions}
+        refs = {f"{_DEFINITIONS}{name}": f"{_DEFINITIONS}{name}@{len(self._entries)}" for name in definitions}
         for name, body in definitions.items():
-            ref = refs[f"#/$defs/{name}"]
-            node = Node(adopted(body, refs))
-            self._entries[cls, name] = Entry(name, ref, 0, is_class=True, is_built=False, node=node)
+            ref = refs[f"{_DEFINITIONS}{name}"]
+            node = DerivedType(adopted(body, refs))
+            self._entries[cls, name] = NamedType(name, ref, 0, is_class=True, is_built=False, node=node)
             self.bodies[ref] = node.schema
-        return Node(adopted(schema, refs), structure.build_model(cls))
+        return DerivedType(adopted(schema, refs), structure.build_model(cls))
 
     def members(
         self,
-        members: Iterable[Member],
+        members: Iterable[Field],
         docs: Mapping[str, str],
-        place: Place,
+        place: TypePlace,
         *,
         make: Callable[..., Any] | None = None,
         description: str = "",
-    ) -> Node:
+    ) -> DerivedType:
         """Derive a closed object of *members*."""
         properties: Json = {}
         required, builders = [], {}
         for member in members:
-            at = Place(member.scope, (*place.path, member.name))
-            if member.type is MISSING:
-                self.fail(at, f"has no annotation; write its type, such as {member.name}: str")
-            schema, build = self.node(member.type, at)
+            if type(member.type) is type and (simple := SIMPLE.get(member.type)) is not None:
+                schema, build = {**simple.schema}, simple.build
+            else:
+                schema, build = self._member(member, TypePlace(member.scope, (*place.path, member.name)))
             self._complete(schema, member, docs)
             properties[member.name] = schema
             if member.required:
@@ -449,9 +442,14 @@ class Deriver:
         if required:
             schema["required"] = required
         schema["additionalProperties"] = False
-        return Node(schema, structure.build_object(make, builders))
+        return DerivedType(schema, structure.build_object(make, builders))
 
-    def _complete(self, schema: Json, member: Member, docs: Mapping[str, str]) -> None:
+    def _member(self, member: Field, place: TypePlace) -> DerivedType:
+        if member.type is MISSING:
+            self.fail(place, f"has no annotation; write its type, such as {member.name}: str")
+        return self.node(member.type, place)
+
+    def _complete(self, schema: Json, member: Field, docs: Mapping[str, str]) -> None:
         """Add to a member's schema what its validator, its documentation and its default say."""
         if member.validator is not None:
             self._apply_validator(schema, member.validator)
@@ -462,10 +460,22 @@ class Deriver:
         if member.default is not MISSING:
             try:
                 default = structure.to_plain(member.default)
-            except (TypeError, ValueError, AttributeError, RecursionError):
+                if schema.get("type") == "number":
+                    float(default)
+            except (TypeError, ValueError, OverflowError, AttributeError, RecursionError):
                 return
-            if structure.fits(schema, default, self.bodies):
+            if self._is_plainly(schema, default) or self._check(schema)(default):
                 schema["default"] = default
+
+    def _is_plainly(self, schema: Json, value: Any) -> bool:
+        """Tell whether *value* fits as is plain to see: most defaults do, and a check takes time to be made."""
+        return schema.get("type") == _JSON_TYPES.get(type(value)) and schema.keys() <= {"type", "description"}
+
+    def _check(self, schema: Json) -> Callable[[Any], bool]:
+        """Return the check of a schema that was derived; of a class that is not derived yet any object will do."""
+        known = {entry.ref: self.bodies.get(entry.ref, {"type": "object"}) for entry in self._entries.values()}
+        definitions = {ref.removeprefix(_DEFINITIONS): body for ref, body in known.items()}
+        return check_of({**schema, "$defs": definitions} if definitions else schema)
 
     # Definitions
 
@@ -473,19 +483,22 @@ class Deriver:
         self,
         key: Any,
         name: str,
-        place: Place,
-        derive: Callable[[], Node],
+        place: TypePlace,
+        derive: Callable[[], DerivedType],
         *,
         is_class: bool = False,
         is_built: bool = False,
-    ) -> Node:
+    ) -> DerivedType:
         """Derive a class or alias once; what comes again, or contains itself, is a reference to it."""
-        key = key if _is_hashable(key) else repr(key)
-        entry = self._entries.get(key)
+        try:
+            entry = self._entries.get(key)
+        except TypeError:  # Annotated with something that can't be hashed
+            key = repr(key)
+            entry = self._entries.get(key)
         if entry is None:
-            ref = f"#{len(self._entries)}"
+            ref = f"{_DEFINITIONS}{len(self._entries)}"
             built = is_built or key in self._known_to_build
-            entry = Entry(name, ref, len(place.path), is_class=is_class, is_built=built)
+            entry = NamedType(name, ref, len(place.path), is_class=is_class, is_built=built)
             self._entries[key] = entry
             entry.node = derive()
             self.bodies[ref] = entry.node.schema
@@ -495,8 +508,8 @@ class Deriver:
             if entry.depth == len(place.path):
                 self.fail(place, f"{entry.name} stands for itself; put itself into a list, a dict or a class")
             entry.is_recursive = True
-            return Node({"$ref": entry.ref}, entry.build if entry.is_built else None)
-        return Node({"$ref": entry.ref}, entry.node.build)
+            return DerivedType({"$ref": entry.ref}, entry.build if entry.is_built else None)
+        return DerivedType({"$ref": entry.ref}, entry.node.build)
 
     def _assembled(self, schema: Json) -> Json:
         """Return *schema* with references only to what is used again, and those defined."""
@@ -526,7 +539,7 @@ class Deriver:
         if ref in self.bodies:
             beside = {word: value for word, value in schema.items() if word != "$ref"}
             if ref in names and (ref in inside or beside.keys() <= ANNOTATIONS):
-                return {"$ref": f"#/$defs/{names[ref]}", **beside}
+                return {"$ref": f"{_DEFINITIONS}{names[ref]}", **beside}
             return self._expanded({**self.bodies[ref], **beside}, names, inside | {ref})
         return mapped(schema, lambda inner: self._expanded(inner, names, inside))
 
@@ -535,49 +548,31 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
 
 
-# Schemas in schemas
-
-
-def _is_hashable(key: Any) -> bool:
-    try:
-        hash(key)
-    except TypeError:
-        return False
-    return True
-
-
 # Tables
 
-_SIMPLE: Mapping[Any, Node] = {
-    str: Node({"type": "string"}),
-    int: Node({"type": "integer"}),
-    float: Node({"type": "number"}, float),
-    bool: Node({"type": "boolean"}),
-    type(None): Node({"type": "null"}),
-    object: Node({}),
-    bytes: Node(
-        {"type": "string", "contentEncoding": "base64"}, structure.build_scalar(structure.parse_bytes, "base64")
+
+def _parsed(parse: Callable[[str], Any], expected: str, **keywords: Any) -> DerivedType:
+    return DerivedType({"type": "string", **keywords}, structure.build_scalar(parse, expected))
+
+
+SIMPLE: Mapping[Any, DerivedType] = {
+    str: DerivedType({"type": "string"}),
+    int: DerivedType({"type": "integer"}),
+    float: DerivedType({"type": "number"}, structure.build_scalar(float, "a number that is not too large")),
+    bool: DerivedType({"type": "boolean"}),
+    type(None): DerivedType({"type": "null"}),
+    object: DerivedType({}),
+    bytes: _parsed(structure.parse_bytes, "base64", contentEncoding="base64"),
+    dt.datetime: _parsed(structure.parse_datetime, "a date and time such as 2026-01-31T09:30:00Z", format="date-time"),
+    dt.date: _parsed(dt.date.fromisoformat, "a date such as 2026-01-31", format="date"),
+    dt.time: _parsed(structure.parse_time, "a time such as 09:30:00Z", format="time"),
+    dt.timedelta: _parsed(
+        structure.parse_duration, "a duration in weeks, days or less, such as P1DT12H", format="duration"
     ),
-    dt.datetime: Node(
-        {"type": "string", "format": "date-time"},
-        structure.build_scalar(structure.parse_datetime, "a date and time such as 2026-01-31T09:30:00Z"),
-    ),
-    dt.date: Node(
-        {"type": "string", "format": "date"},
-        structure.build_scalar(dt.date.fromisoformat, "a date such as 2026-01-31"),
-    ),
-    dt.time: Node(
-        {"type": "string", "format": "time"},
-        structure.build_scalar(structure.parse_time, "a time such as 09:30:00Z"),
-    ),
-    dt.timedelta: Node(
-        {"type": "string", "format": "duration"},
-        structure.build_scalar(structure.parse_duration, "a duration in weeks, days or less, such as P1DT12H"),
-    ),
-    uuid.UUID: Node({"type": "string", "format": "uuid"}, structure.build_scalar(uuid.UUID, "a UUID")),
-    Decimal: Node({"type": "string", "pattern": _DECIMAL}, structure.build_scalar(Decimal, "a decimal number")),
-    Path: Node({"type": "string"}, structure.build_scalar(Path, "a path")),
-    PurePath: Node({"type": "string"}, structure.build_scalar(PurePath, "a path")),
+    uuid.UUID: _parsed(uuid.UUID, "a UUID", format="uuid"),
+    Decimal: _parsed(Decimal, "a decimal number", pattern=_DECIMAL),
+    Path: _parsed(Path, "a path"),
+    PurePath: _parsed(PurePath, "a path"),
 }
 
 _QUALIFIERS = frozenset({"Required", "NotRequired", "ReadOnly", "Final"})

@@ -53,6 +53,8 @@ def read_docstring(text: str | None) -> Docs:
 
 
 def _read_parameters(text: str, style: str) -> Mapping[str, str]:
+    if style == "GOOGLE":
+        return _read_google(text)
     from docstring_parser import DocstringStyle, ParseError, parse
 
     try:
@@ -65,6 +67,24 @@ def _read_parameters(text: str, style: str) -> Mapping[str, str]:
         if parameter.description
         for name in parameter.arg_name.split(",")
     }
+
+
+_GOOGLE = re.compile(r"^(?:Args|Arguments|Parameters|Params|Attributes):[ ]*\n((?:[ \t].*(?:\n|$)|\n)*)", re.MULTILINE)
+
+
+def _read_google(text: str) -> Mapping[str, str]:
+    """Read the sections about parameters of the usual style, for which docstring_parser takes long."""
+    found = {}
+    for body in _GOOGLE.findall(text):
+        lines = body.strip("\n")
+        indent = lines[: len(lines) - len(lines.lstrip())]
+        for entry in re.split(rf"^{indent}(?=\S)", lines, flags=re.MULTILINE)[1:]:
+            names, colon, words = entry.partition(":")
+            if not colon:
+                return _NOTHING
+            for name in names.partition("(")[0].split(","):
+                found[name.strip(" *`")] = " ".join(words.split())
+    return found
 
 
 def read_class(cls: type) -> Docs:

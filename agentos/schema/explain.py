@@ -1,14 +1,20 @@
-"""Saying what is wrong with a value: where, what was expected, what came, and the nearest name."""
+"""Saying what is wrong with a value: where, what was expected, what came, and the nearest name.
+
+One explainer for arguments, outputs and files; a `Voice` says to whom it speaks.
+"""
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from agentos.model.field_checks import did_you_mean
-from agentos.schema.defaults import pointed
+from agentos.base.spelling import did_you_mean
+from agentos.errors import Problem
+from agentos.schema.references import resolved, schema_at
 
 PROBLEM_LIMIT = 8
 _SHOWN = 80
@@ -24,6 +30,7 @@ _NOUNS = {
     "object": "an object",
     "null": "null",
 }
+_KINDS = {bool: "a boolean", int: "an integer", float: "a number", str: "a string", list: "a list", dict: "an object"}
 _LIMITS = {
     "minimum": "at least {}",
     "maximum": "at most {}",
@@ -36,51 +43,104 @@ _LIMITS = {
 }
 
 
-@attrs.frozen
-class Problem:
-    """One thing wrong with an argument: where, and what was expected instead of what came."""
+@attrs.frozen(kw_only=True)
+class Voice:
+    """How problems are told."""
 
-    path: str
-    message: str
+    nouns: Mapping[str, str] = attrs.field(default=_NOUNS)
+    """What each type of JSON Schema is called."""
+    kinds: Mapping[type, str] = attrs.field(default=_KINDS)
+    """What each type of Python is called."""
+    known: str = "Known"
+    plain_key: re.Pattern[str] = re.compile(rf"[^\W\d]\w{{0,{_SHOWN - 1}}}")
+    quote: Callable[[str], str] = lambda key: clip(json.dumps(key))
+    names_missing: bool = True
+    """Whether a missing key is told at its own place, with what is expected there."""
+    quotes_values: bool = True
 
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
+    def path(self, parts: Iterable[str | int], root: str = "") -> str:
+        """Write a path: `$.items[0].name` from the root `$`, `packs[2].options` from none."""
+        text = root
+        for part in parts:
+            if isinstance(part, int):
+                text += f"[{part}]"
+            elif self.plain_key.fullmatch(part):
+                text += f".{part}" if text else part
+            else:
+                text += f"[{self.quote(part)}]"
+        return text
+
+    def noun(self, value: Any) -> str:
+        """Name what kind of value this is."""
+        if value is None:
+            return "null"
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
+        return self.kinds.get(type(value), f"a {type(value).__name__}")
+
+
+TO_CALLERS = Voice()
+"""Of arguments and outputs, in the words of JSON."""
+TO_OPERATORS = Voice(
+    nouns={**_NOUNS, "integer": "an int", "object": "a mapping"},
+    kinds={**_KINDS, int: "an int", float: "a float", dict: "a mapping"},
+    known="Known keys",
+    plain_key=re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*"),
+    quote=repr,
+    names_missing=False,
+    quotes_values=False,
+)
+"""Of files, in the words of whoever writes TOML, YAML or Python. A value is never quoted: one may be a secret."""
 
 
 def problems_of(validator: Any, schema: Any, instance: Any, root: str = "$") -> list[Problem]:
     """List what is wrong with *instance*, the first few problems, each with its path."""
     errors = errors_of(validator, instance)
-    found = (problem for error in errors for problem in _explain(error, schema, root))
+    found = (problem for error in errors for problem in explain(error, schema, root))
     return list(dict.fromkeys(itertools.islice(found, PROBLEM_LIMIT * 4)))[:PROBLEM_LIMIT]
 
 
-def _explain(error: Any, schema: Any, root: str) -> Iterator[Problem]:
+def explain(error: Any, schema: Any, root: str = "", voice: Voice = TO_CALLERS) -> Iterator[Problem]:
+    """Say what an error of the validator of *schema* means: mostly one problem, of unknown keys one for each."""
     path, kind = list(error.instance_path), error.kind
+    place = voice.path(path, root)
+    holder = schema_at(schema, list(error.schema_path)[:-1])
     match kind.name:
         case "additionalProperties" | "unevaluatedProperties":
-            known = list(_schema_at(schema, list(error.schema_path)[:-1]).get("properties", {}))
-            for name in itertools.islice(kind.unexpected, PROBLEM_LIMIT):
-                yield Problem(show_path([*path, name], root), _unknown(name, known))
+            known = list(holder.get("properties", {}))
+            for name in kind.unexpected if voice is TO_OPERATORS else kind.unexpected[:PROBLEM_LIMIT]:
+                yield Problem(voice.path([*path, name], root), _unknown(name, known, voice))
+        case "required" if voice.names_missing:
+            wanted = holder.get("properties", {}).get(kind.property, {})
+            message = f"missing; expected {_wanted(wanted, schema, voice)}"
+            yield Problem(voice.path([*path, kind.property], root), message)
         case "required":
-            wanted = _schema_at(schema, list(error.schema_path)[:-1]).get("properties", {}).get(kind.property, {})
-            yield Problem(show_path([*path, kind.property], root), f"missing; expected {_wanted(wanted, schema)}")
+            yield Problem(place, f"expected the key {kind.property!r}")
         case "anyOf" | "oneOf" if inner := meant(kind):
-            yield from (problem for one in inner for problem in _explain(one, schema, root))
+            yield from (problem for one in inner for problem in explain(one, schema, root, voice))
+        case "oneOf" if names := _alternatives(holder.get("oneOf")):
+            if isinstance(error.instance, dict):  # what else it is, is told by its type
+                has = [name for name in names if name in error.instance]
+                yield Problem(place, f"expected exactly one of {', '.join(names)}; got {' and '.join(has) or 'none'}")
         case "propertyNames":
-            name = getattr(kind.error, "instance", None)
-            yield Problem(
-                show_path(path, root), f"expected keys of another form, got the key {_clip(json.dumps(name))}"
-            )
+            name = clip(json.dumps(getattr(kind.error, "instance", None)))
+            yield Problem(place, f"expected keys of another form, got the key {name}")
         case _:
-            yield Problem(
-                show_path(path, root), f"expected {_expectation(error, schema)}, got {_shown(error.instance)}"
-            )
+            told = voice.quotes_values or kind.name == "type"
+            got = f", got {_shown(error.instance, voice)}" if told else ""
+            yield Problem(place, f"expected {_expectation(error, holder, schema, voice)}{got}")
 
 
-def _unknown(name: str, known: Sequence[str]) -> str:
-    hint = did_you_mean(name[:_SHOWN], known)
-    listing = f" Known: {', '.join(known)}" if known else " None is known"
-    return f"unknown key{hint or '.'}{listing}"
+def _unknown(name: str, known: Sequence[str], voice: Voice) -> str:
+    listing = f" {voice.known}: {', '.join(known)}" if known else " None is known"
+    return f"unknown key{did_you_mean(name[:_SHOWN], known) or '.'}{listing}"
+
+
+def _alternatives(options: Any) -> list[str]:
+    """Return the keys of which exactly one is expected, if that is all that the options say."""
+    options = options if isinstance(options, list) else []
+    plain = all(isinstance(option, dict) and option.keys() == {"required"} for option in options)
+    return [name for option in options for name in option["required"]] if plain else []
 
 
 def errors_of(validator: Any, instance: Any) -> list[Any]:
@@ -122,28 +182,25 @@ def _is_of_another_type(error: Any, depth: int) -> bool:
     return error.kind.name in ("type", "const", "enum") and len(error.instance_path) == depth
 
 
-def _options(error: Any, schema: Any) -> list[dict[str, Any]]:
-    holder = _schema_at(schema, list(error.schema_path)[:-1])
-    keyword = str(list(error.schema_path)[-1])
-    options = holder.get(keyword)
-    return [_resolved(option, schema) for option in options] if isinstance(options, list) else []
-
-
-def _expectation(error: Any, schema: Any) -> str:
+def _expectation(error: Any, holder: Mapping[str, Any], schema: Any, voice: Voice) -> str:
     kind = error.kind
+    if kind.name == "minLength" and kind.limit == 1:
+        return "a string that is not empty"
     if kind.name in _LIMITS:
         return _LIMITS[kind.name].format(kind.limit)
     match kind.name:
         case "type":
-            return " or ".join(_NOUNS.get(name, name) for name in kind.types)
+            return _types(list(kind.types) if voice is TO_CALLERS else holder.get("type", ""), voice)
         case "enum":
             texts = [one for one in kind.options if isinstance(one, str)]
             hint = did_you_mean(error.instance[:_SHOWN], texts) if isinstance(error.instance, str) else ""
             return f"one of {_listed(list(kind.options))}{hint}"
         case "const":
-            return _clip(json.dumps(kind.expected_value, ensure_ascii=False))
+            return clip(json.dumps(kind.expected_value, ensure_ascii=False))
         case "pattern":
             return f"text that fits the pattern {kind.pattern}"
+        case "not" if holder.get("not") == {"pattern": "\\n"}:
+            return "text on one line"
         case "format":
             return f"text of the format {kind.format}"
         case "multipleOf":
@@ -151,13 +208,18 @@ def _expectation(error: Any, schema: Any) -> str:
         case "uniqueItems":
             return "no item twice"
         case "anyOf" | "oneOf":
-            return _either(_options(error, schema), schema)
+            return _either(holder.get(kind.name), schema, voice)
         case name:
             return f"a value that satisfies {name}"
 
 
-def _either(options: Sequence[dict[str, Any]], schema: Any) -> str:
-    words = list(dict.fromkeys(_wanted(option, schema) for option in options))
+def _types(names: str | list[str], voice: Voice) -> str:
+    return " or ".join(voice.nouns.get(one, str(one)) for one in ([names] if isinstance(names, str) else names))
+
+
+def _either(options: Any, schema: Any, voice: Voice) -> str:
+    options = options if isinstance(options, list) else []
+    words = dict.fromkeys(_wanted(option, schema, voice) for option in options)
     return " or ".join(words) if words else "one of the allowed shapes"
 
 
@@ -166,81 +228,37 @@ def _listed(values: Sequence[Any]) -> str:
     return f"{shown}, …" if len(values) > _LISTED else shown
 
 
-def _resolved(schema: Any, root: Any) -> dict[str, Any]:
-    """Follow a local reference, a few steps at the most."""
-    for _ in range(8):
-        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
-            break
-        schema = pointed(root, schema["$ref"])
-    return schema if isinstance(schema, dict) else {}
-
-
-def _schema_at(schema: Any, path: Sequence[str | int]) -> dict[str, Any]:
-    """Return the part of *schema* at *path*, through local references."""
-    node: Any = schema
-    for part in path:
-        if part == "$ref" and isinstance(node, dict):
-            node = pointed(schema, str(node.get("$ref", "")))
-        elif isinstance(node, dict) and part in node:
-            node = node[part]
-        elif isinstance(node, list) and isinstance(part, int):
-            node = node[part] if part < len(node) else None
-        else:
-            return {}
-    return _resolved(node, schema)
-
-
-def _wanted(schema: Any, root: Any) -> str:
-    schema = _resolved(schema, root)
+def _wanted(schema: Any, root: Any, voice: Voice) -> str:
+    schema = resolved(schema, root)
     if isinstance(schema.get("enum"), list):
         return f"one of {_listed(schema['enum'])}"
     if "const" in schema:
-        return _clip(json.dumps(schema["const"], ensure_ascii=False))
+        return clip(json.dumps(schema["const"], ensure_ascii=False))
     kind = schema.get("type")
-    if isinstance(kind, str):
-        return _NOUNS.get(kind, kind)
-    if isinstance(kind, list):
-        return " or ".join(_NOUNS.get(one, str(one)) for one in kind)
+    if isinstance(kind, str | list):
+        return _types(kind, voice)
     for keyword in ("anyOf", "oneOf"):
         if isinstance(schema.get(keyword), list):
-            return _either([_resolved(option, root) for option in schema[keyword]], root)
+            return _either(schema[keyword], root, voice)
     return "a value"
-
-
-def show_path(parts: Sequence[str | int], root: str = "$") -> str:
-    """Write a path the way JSON paths are written: `$.items[0].name`."""
-    text = root
-    for part in parts:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += f".{part}" if part.isidentifier() and len(part) <= _SHOWN else f"[{_clip(json.dumps(part))}]"
-    return text
 
 
 def noun_of(value: Any) -> str:
     """Name what kind of JSON value this is."""
-    names = {
-        bool: "a boolean",
-        int: "an integer",
-        float: "a number",
-        str: "a string",
-        list: "a list",
-        dict: "an object",
-    }
-    return "null" if value is None else names.get(type(value), f"a {type(value).__name__}")
+    return TO_CALLERS.noun(value)
 
 
-def _shown(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, str | int | float):
-        return f"{noun_of(value)} {_clip(json.dumps(value, ensure_ascii=False))}"
-    return noun_of(value)
+def _shown(value: Any, voice: Voice) -> str:
+    if voice.quotes_values and isinstance(value, str | int | float):
+        return f"{voice.noun(value)} {clip(json.dumps(value, ensure_ascii=False))}"
+    return voice.noun(value)
 
 
-def _clip(text: str) -> str:
+def show_path(parts: Iterable[str | int], root: str = "$") -> str:
+    """Write a path the way JSON paths are written: `$.items[0].name`."""
+    return TO_CALLERS.path(parts, root)
+
+
+def clip(text: str) -> str:
+    """Return *text*, or the beginning of it if it is long."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-clip = _clip

@@ -4,19 +4,11 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 import attrs
 
-from agentos.schema.scopes import MISSING, Member, Place, Scope
-
-
-class Resolver(Protocol):
-    """Resolves quoted annotations."""
-
-    def resolve(self, tp: Any, place: Place) -> Any:
-        """Return the type that *tp* stands for."""
-        ...
+from agentos.schema.scopes import MISSING, Field, Scope, TypePlace
 
 
 class Origins:
@@ -70,10 +62,10 @@ def substituted(tp: Any, variables: Mapping[Any, Any]) -> Any:
 # Fields of classes: each takes the deriver, the class, its origins and its place
 
 
-def _attrs_members(deriver: Resolver, cls: Any, origins: Origins, place: Place) -> Iterator[Member]:  # noqa: ARG001
+def _attrs_members(deriver: Any, cls: Any, origins: Origins, place: TypePlace) -> Iterator[Field]:  # noqa: ARG001
     for field in cls.__attrs_attrs__:
         if field.init:
-            yield Member(
+            yield Field(
                 name=field.alias,
                 type=_type_of(field.type, origins.annotation(field.name)),
                 scope=origins.scope(field.name),
@@ -90,12 +82,12 @@ def _attrs_default(default: Any) -> Any:
     return MISSING if default is attrs.NOTHING else default
 
 
-def _dataclass_members(deriver: Resolver, cls: Any, origins: Origins, place: Place) -> Iterator[Member]:  # noqa: ARG001
+def _dataclass_members(deriver: Any, cls: Any, origins: Origins, place: TypePlace) -> Iterator[Field]:  # noqa: ARG001
     for field in cls.__dataclass_fields__.values():
         if field.init and str(field._field_type) != "_FIELD_CLASSVAR":  # noqa: SLF001 - InitVars are in no public list
             has_default = field.default is not dataclasses.MISSING
             has_factory = field.default_factory is not dataclasses.MISSING
-            yield Member(
+            yield Field(
                 name=field.name,
                 type=_type_of(field.type, origins.annotation(field.name)),
                 scope=origins.scope(field.name),
@@ -104,19 +96,19 @@ def _dataclass_members(deriver: Resolver, cls: Any, origins: Origins, place: Pla
             )
 
 
-def _named_tuple_members(deriver: Resolver, cls: Any, origins: Origins, place: Place) -> Iterator[Member]:  # noqa: ARG001
+def _named_tuple_members(deriver: Any, cls: Any, origins: Origins, place: TypePlace) -> Iterator[Field]:  # noqa: ARG001
     for name in cls._fields:
         default = cls._field_defaults.get(name, MISSING)
-        yield Member(name, origins.annotation(name), origins.scope(name), default is MISSING, default)
+        yield Field(name, origins.annotation(name), origins.scope(name), default is MISSING, default)
 
 
-def typed_dict_members(deriver: Resolver, cls: Any, origins: Origins, place: Place) -> Iterator[Member]:
+def typed_dict_members(deriver: Any, cls: Any, origins: Origins, place: TypePlace) -> Iterator[Field]:
     """Yield the members of a TypedDict."""
     for name, annotation in cls.__annotations__.items():
         scope = origins.scope(name)
-        tp = deriver.resolve(annotation, Place(scope, (*place.path, name)))
+        tp = deriver.resolve(annotation, TypePlace(scope, (*place.path, name)))
         required = _said_required(tp)
-        yield Member(name, tp, scope, name in cls.__required_keys__ if required is None else required)
+        yield Field(name, tp, scope, name in cls.__required_keys__ if required is None else required)
 
 
 def _said_required(tp: Any) -> bool | None:

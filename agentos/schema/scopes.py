@@ -11,7 +11,7 @@ from agentos.schema.build import Builder, Json
 MISSING: Any = inspect.Parameter.empty
 
 
-class Node(NamedTuple):
+class DerivedType(NamedTuple):
     """What was derived of a type: its schema, and what makes its values (None: JSON is the value)."""
 
     schema: Json
@@ -40,21 +40,21 @@ class Scope(NamedTuple):
             return eval(text, self.names, {**vars(self.owner), **self.local})  # noqa: S307
 
 
-class Place(NamedTuple):
+class TypePlace(NamedTuple):
     """Where in a signature a type was found."""
 
     scope: Scope
     path: tuple[str, ...] = ()
 
-    def inside(self, part: str) -> "Place":
+    def inside(self, part: str) -> "TypePlace":
         """Return the place of a part: a member's name, `[]` or `*`."""
-        return Place(self.scope, (*self.path, part))
+        return TypePlace(self.scope, (*self.path, part))
 
     def __str__(self) -> str:
         return ".".join(self.path).replace(".[", "[")
 
 
-class Member(NamedTuple):
+class Field(NamedTuple):
     """One parameter of a function, or one field of a class."""
 
     name: str

@@ -1,5 +1,6 @@
 """Schemas from signatures: what a function takes, what it returns, and what it says of itself.
 
+    Signature      a function's signature, read once: `input`, `output` and `docs` derive what is asked for
     derive_input   parameters into a closed JSON Schema 2020-12 object, and what builds the arguments
     derive_output  the return annotation into a JSON Schema
     describe       the docstring and Annotated texts
@@ -22,11 +23,21 @@ import attrs
 
 from agentos.errors import ToolDefinitionError
 from agentos.schema.build import BuildError, Json, build_arguments, to_plain
-from agentos.schema.derive import Deriver
+from agentos.schema.derive import SIMPLE, Deriver
 from agentos.schema.docs import Docs, Schema, read_docstring, text_of
-from agentos.schema.scopes import Member, Node, Place, Scope
+from agentos.schema.scopes import DerivedType, Field, Scope, TypePlace
 
-__all__ = ["BuildError", "DerivedInput", "Docs", "Schema", "derive_input", "derive_output", "describe", "to_plain"]
+__all__ = [
+    "BuildError",
+    "DerivedInput",
+    "Docs",
+    "Schema",
+    "Signature",
+    "derive_input",
+    "derive_output",
+    "describe",
+    "to_plain",
+]
 
 _MISSING: Any = inspect.Parameter.empty
 
@@ -42,42 +53,28 @@ class DerivedInput:
 
 
 def derive_input(
-    function: Callable[..., Any],
-    *,
-    skip: Collection[str] = ("context",),
-    method: bool = False,
-    docs: Docs | None = None,
+    function: Callable[..., Any], *, skip: Collection[str] = ("context",), method: bool = False
 ) -> DerivedInput:
     """Derive the schema of a function's parameters.
 
     A parameter named in *skip*, or annotated as a ToolContext, is injected and not in the schema. *method* says that
-    a plain function is a method, whose first parameter is bound later. *docs* is what `describe` returned, if it was
-    asked before.
+    a plain function is a method, whose first parameter is bound later.
     """
-    signature = _read(function, method=method)
-    deriver = Deriver(signature.name)
-    members, context = _split(signature, skip, deriver)
-    texts = (docs or _describe(signature)).parameters
-    node = deriver.run(lambda: deriver.members(members, texts, Place(signature.scope)))
-    return DerivedInput(schema=node.schema, build=build_arguments(node.build), context_parameter=context)
+    return Signature.of(function, method=method).input(skip)
 
 
 def derive_output(function: Callable[..., Any]) -> Json | None:
     """Derive the schema of what a function returns; None if its annotation says nothing, or that it is a ToolResult."""
-    signature = _read(function)
-    if signature.returns is _MISSING or _mentions(signature.returns, "ToolResult"):
-        return None
-    deriver = Deriver(signature.name, is_output=True)
-    place = Place(signature.scope, ("return",))
-    tp = deriver.resolve(signature.returns, place)
-    if tp is Any or tp is object or _mentions(tp, "ToolResult"):
-        return None
-    return deriver.run(lambda: _returned(deriver, tp, place)).schema
+    return Signature.of(function).output()
 
 
 def describe(function: Callable[..., Any]) -> Docs:
     """Read what a function says of itself and, from Annotated or else its docstring, of its parameters."""
-    return _describe(_read(function))
+    return Signature.of(function).docs
+
+
+_OUTPUTS: Mapping[Any, Json | None] = {tp: {**derived.schema} or None for tp, derived in SIMPLE.items()}
+"""What simple types are as outputs, once for all tools."""
 
 
 class _Parameter(NamedTuple):
@@ -87,31 +84,63 @@ class _Parameter(NamedTuple):
     fault: str | None = None
 
 
-class _Signature(NamedTuple):
-    """The part of a signature that counts here."""
+@attrs.define(eq=False)
+class Signature:
+    """The part of a function's signature that counts here."""
 
     name: str
     parameters: list[_Parameter]
     returns: Any
     scope: Scope
     doc: str | None
+    _docs: Docs | None = None
 
+    @classmethod
+    def of(cls, function: Callable[..., Any], *, method: bool = False) -> "Signature":
+        """Read a signature; for a plain function inspect.signature would cost several times as much."""
+        plain = function.__func__ if isinstance(function, MethodType) else function
+        if type(plain) is not FunctionType or plain.__dict__ or _is_unusual(plain.__code__):
+            return _inspect(function, method=method)
+        annotations, defaults = plain.__annotations__, _defaults(plain)
+        names = plain.__code__.co_varnames[: plain.__code__.co_argcount + plain.__code__.co_kwonlyargcount]
+        bound = 1 if method or plain is not function else 0
+        return cls(
+            plain.__name__,
+            [_Parameter(name, annotations.get(name, _MISSING), defaults.get(name, _MISSING)) for name in names[bound:]],
+            annotations.get("return", _MISSING),
+            Scope(plain.__globals__, _closure(plain)),
+            plain.__doc__,
+        )
 
-def _read(function: Callable[..., Any], *, method: bool = False) -> _Signature:
-    """Read a signature; for a plain function inspect.signature would cost several times as much."""
-    plain = function.__func__ if isinstance(function, MethodType) else function
-    if type(plain) is not FunctionType or plain.__dict__ or _is_unusual(plain.__code__):
-        return _inspect(function, method=method)
-    annotations, defaults = plain.__annotations__, _defaults(plain)
-    names = plain.__code__.co_varnames[: plain.__code__.co_argcount + plain.__code__.co_kwonlyargcount]
-    bound = 1 if method or plain is not function else 0
-    return _Signature(
-        plain.__name__,
-        [_Parameter(name, annotations.get(name, _MISSING), defaults.get(name, _MISSING)) for name in names[bound:]],
-        annotations.get("return", _MISSING),
-        Scope(plain.__globals__, _closure(plain)),
-        plain.__doc__,
-    )
+    @property
+    def docs(self) -> Docs:
+        """Return what the function says of itself and of its parameters."""
+        if self._docs is None:
+            docs = read_docstring(self.doc)
+            texts = {p.name: text for p in self.parameters if (text := _text(p.annotation, self.scope))}
+            self._docs = attrs.evolve(docs, parameters={**docs.parameters, **texts}) if texts else docs
+        return self._docs
+
+    def input(self, skip: Collection[str] = ("context",)) -> DerivedInput:
+        """Derive the schema of the parameters, and what builds them."""
+        deriver = Deriver(self.name)
+        members, context = _split(self, skip, deriver)
+        node = deriver.run(lambda: deriver.members(members, self.docs.parameters, TypePlace(self.scope)))
+        return DerivedInput(schema=node.schema, build=build_arguments(node.build), context_parameter=context)
+
+    def output(self) -> Json | None:
+        """Derive the schema of what is returned; None if its annotation says nothing, or that it is a ToolResult."""
+        tp = self.returns
+        if type(tp) is type and tp in SIMPLE:
+            return _OUTPUTS[tp]
+        if tp is _MISSING or _mentions(tp, "ToolResult"):
+            return None
+        deriver = Deriver(self.name, is_output=True)
+        place = TypePlace(self.scope, ("return",))
+        tp = deriver.resolve(tp, place)
+        if tp is Any or tp is object or _mentions(tp, "ToolResult"):
+            return None
+        return deriver.run(lambda: _returned(deriver, tp, place)).schema
 
 
 def _is_unusual(code: CodeType) -> bool:
@@ -135,7 +164,7 @@ def _closure(function: FunctionType) -> dict[str, Any]:
     return found
 
 
-def _inspect(function: Callable[..., Any], *, method: bool) -> _Signature:
+def _inspect(function: Callable[..., Any], *, method: bool) -> Signature:
     """Read the signature of anything that can be called: a partial, a wrapped function, an object with `__call__`."""
     target = _innermost(function)
     name = getattr(function, "__name__", None) or getattr(target, "__name__", None) or type(function).__name__
@@ -147,7 +176,7 @@ def _inspect(function: Callable[..., Any], *, method: bool) -> _Signature:
         raise ToolDefinitionError(name, "", f"found {function!r}; write a function with annotated parameters")
     parameters = list(signature.parameters.values())
     is_bound = isinstance(function, MethodType) or not method
-    return _Signature(
+    return Signature(
         name,
         [_Parameter(p.name, p.annotation, p.default, _FAULTS.get(p.kind)) for p in parameters[0 if is_bound else 1 :]],
         signature.return_annotation,
@@ -172,21 +201,23 @@ _FAULTS: Mapping[Any, str] = {
 }
 
 
-def _split(signature: _Signature, skip: Collection[str], deriver: Deriver) -> tuple[list[Member], str | None]:
+def _split(signature: Signature, skip: Collection[str], deriver: Deriver) -> tuple[list[Field], str | None]:
     """Tell the parameters that the model fills from the one that gets the context."""
     members, injected, contexts = [], [], []
     for name, annotation, default, fault in signature.parameters:
         if fault is not None:
-            deriver.fail(Place(signature.scope, (name,)), fault)
-        if annotation is not _MISSING and _mentions(annotation, "ToolContext"):
+            deriver.fail(TypePlace(signature.scope, (name,)), fault)
+        if _mentions(annotation, "ToolContext"):
             contexts.append(name)
         elif name in skip:
             _check_injected(name, annotation, signature.scope, deriver)
             injected.append(name)
         else:
-            members.append(Member(name, annotation, signature.scope, default is _MISSING, default))
+            members.append(Field(name, annotation, signature.scope, default is _MISSING, default))
     if len(contexts) > 1:
-        deriver.fail(Place(signature.scope, (contexts[1],)), f"{contexts[0]} is a ToolContext already; write only one")
+        deriver.fail(
+            TypePlace(signature.scope, (contexts[1],)), f"{contexts[0]} is a ToolContext already; write only one"
+        )
     return members, next(iter([*contexts, *injected]), None)
 
 
@@ -199,7 +230,7 @@ def _check_injected(name: str, annotation: Any, scope: Scope, deriver: Deriver) 
         message = (
             f"found {shown}, but a parameter of this name is given the ToolContext; rename it, or write ToolContext"
         )
-        deriver.fail(Place(scope, (name,)), message)
+        deriver.fail(TypePlace(scope, (name,)), message)
 
 
 _SCALARS = (str, int, float, bool, "str", "int", "float", "bool")
@@ -207,6 +238,8 @@ _SCALARS = (str, int, float, bool, "str", "int", "float", "bool")
 
 def _mentions(annotation: Any, name: str) -> bool:
     """Tell whether an annotation names the class *name*, which may be known to type checkers only."""
+    if annotation is _MISSING or (type(annotation) is type and annotation in SIMPLE):
+        return False
     if isinstance(annotation, str):
         return name in annotation and re.search(rf"\b{name}\b", annotation) is not None
     if isinstance(annotation, ForwardRef):
@@ -221,7 +254,7 @@ def _mentions(annotation: Any, name: str) -> bool:
     return any(_mentions(part, name) for part in (origin, *get_args(annotation)))
 
 
-def _returned(deriver: Deriver, tp: Any, place: Place) -> Node:
+def _returned(deriver: Deriver, tp: Any, place: TypePlace) -> DerivedType:
     """Derive a return type; what is streamed is an array, and what is awaited is what comes of it."""
     origin, args = get_origin(tp) or tp, get_args(tp)
     if origin in (abc.Awaitable, abc.Coroutine) and args:
@@ -229,16 +262,10 @@ def _returned(deriver: Deriver, tp: Any, place: Place) -> Node:
     if origin not in _STREAMS:
         return deriver.node(tp, place)
     item = deriver.node(args[0], place.inside("[]")).schema if args else {}
-    return Node({"type": "array", "items": item} if item else {"type": "array"})
+    return DerivedType({"type": "array", "items": item} if item else {"type": "array"})
 
 
 _STREAMS = (abc.Iterator, abc.Generator, abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator)
-
-
-def _describe(signature: _Signature) -> Docs:
-    docs = read_docstring(signature.doc)
-    texts = {p.name: text for p in signature.parameters if (text := _text(p.annotation, signature.scope))}
-    return attrs.evolve(docs, parameters={**docs.parameters, **texts}) if texts else docs
 
 
 def _text(annotation: Any, scope: Scope) -> str | None:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agentos.errors import ToolDefinitionError
+from agentos.errors import Problem, ToolDefinitionError
 from agentos.schema.defaults import filler_of
-from agentos.schema.explain import Problem, clip, errors_of, meant, noun_of, problems_of, show_path
+from agentos.schema.explain import clip, errors_of, meant, noun_of, problems_of, show_path
 
 __all__ = [
     "ARGUMENTS_LIMIT",
@@ -71,15 +71,19 @@ def to_plain_json(value: Any, depth: int = 0) -> Any:
     kind = type(value)
     if kind is str:
         return value if value.isascii() else _whole(value)
+    if kind is int:
+        return _bounded(value)
     if kind is bool or value is None:
         return value
     if depth > _DEPTH:
         raise ValueError(f"nested deeper than {_DEPTH} levels")
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise ValueError(f"expected strings as keys, got {type(key).__name__}")  # noqa: TRY004 - not JSON
-        return {_whole(str.__str__(key)): to_plain_json(item, depth + 1) for key, item in value.items()}
+    if kind is dict or isinstance(value, Mapping):
+        return {
+            key if type(key) is str and key.isascii() else _key(key): item
+            if type(item) is str and item.isascii()
+            else to_plain_json(item, depth + 1)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [to_plain_json(item, depth + 1) for item in value]
     if isinstance(value, float):
@@ -87,10 +91,20 @@ def to_plain_json(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return _whole(str.__str__(value))
     if isinstance(value, int):
-        if value.bit_length() > _LARGEST_BITS:
-            raise ValueError("got an integer of more than 4,300 digits")
-        return int(value)
+        return _bounded(int(value))
     raise ValueError(f"a {type(value).__name__} is not JSON")
+
+
+def _bounded(value: int) -> int:
+    if value.bit_length() > _LARGEST_BITS:
+        raise ValueError("got an integer of more than 4,300 digits")
+    return value
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ValueError(f"expected strings as keys, got {type(key).__name__}")  # noqa: TRY004 - not JSON
+    return _whole(str.__str__(key))
 
 
 def _whole(text: str) -> str:
@@ -114,6 +128,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_scan = _decoder.scan_once  # type: ignore[attr-defined]  # what `decode` does, but for white space around a value
 
 
 class Checker:
@@ -125,31 +140,23 @@ class Checker:
         self._schema = _plain_schema(schema, where)
         self._validator = _compile(self._schema, where)
         self._is_valid = self._validator.is_valid
-        self._fill = filler_of(self._schema, _check_of)
+        self._fill = filler_of(self._schema, check_of)
         self._coerce = coerce
 
     def arguments(self, raw: str | bytes | Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the arguments, defaults filled in; raise BadArguments with every problem."""
-        if type(raw) is str:
-            arguments = _parse(raw)
-        elif raw is None:
-            arguments = {}
-        else:
-            arguments = _copied(raw)
+        arguments = _parse(raw) if type(raw) is str else _copied(raw)
         try:
             if not self._is_valid(arguments):
                 arguments = self._rescued(arguments)
         except UnicodeEncodeError:
             raise BadArguments(_HALF) from None
         if self._fill is not None:
-            self._complete(arguments, self._fill)
+            try:
+                self._fill(arguments)
+            except RecursionError:
+                raise BadArguments("the defaults of the tool's schema lead into each other without end") from None
         return arguments
-
-    def _complete(self, arguments: dict[str, Any], fill: Callable[[Any], None]) -> None:
-        try:
-            fill(arguments)
-        except RecursionError:
-            raise BadArguments("the defaults of the tool's schema lead into each other without end") from None
 
     def _rescued(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Coerce, where the tool allows it, what does not fit; raise if it still does not."""
@@ -163,8 +170,8 @@ class Checker:
         raise BadArguments("the arguments do not fit", problems_of(self._validator, self._schema, arguments))
 
 
-def _check_of(schema: Any) -> Callable[[Any], bool]:
-    """Return the check of one option of a union; one whose references lead elsewhere fits nothing."""
+def check_of(schema: Any) -> Callable[[Any], bool]:
+    """Return the check of a part of a schema; one whose references lead elsewhere fits nothing."""
     try:
         check: Callable[[Any], bool] = _compile(schema, "an option").is_valid
     except ToolDefinitionError:
@@ -173,10 +180,16 @@ def _check_of(schema: Any) -> Callable[[Any], bool]:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    if len(text) > ARGUMENTS_LIMIT:
-        raise BadArguments(f"expected at most {ARGUMENTS_LIMIT} characters of JSON, got {len(text)}")
+    size = len(text)
+    if size > ARGUMENTS_LIMIT:
+        raise BadArguments(f"expected at most {ARGUMENTS_LIMIT} characters of JSON, got {size}")
     try:
-        value = _decoder.decode(text)
+        try:
+            value, end = _scan(text, 0)
+        except StopIteration:
+            end = -1
+        if end != size:
+            value = _decoder.decode(text)
     except json.JSONDecodeError as error:
         raise BadArguments(_why_not_json(text, error)) from None
     except (ValueError, RecursionError) as error:
@@ -184,9 +197,9 @@ def _parse(text: str) -> dict[str, Any]:
         raise BadArguments(f"expected a JSON object: {reason}") from None
     if type(value) is not dict:
         raise BadArguments(f'expected a JSON object such as {{"name": ...}}, got {noun_of(value)}')
-    if text.count("{") + text.count("[") > _DEPTH:
+    if size > _DEPTH and text.count("{") + text.count("[") > _DEPTH:
         _check_depth(value)
-    if not text.isascii() or "\\ud" in text or "\\uD" in text:
+    if not text.isascii() or ("\\" in text and ("\\ud" in text or "\\uD" in text)):
         _check_whole(value)
     return value
 
@@ -227,6 +240,8 @@ def _why_not_json(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _copied(raw: Any) -> dict[str, Any]:
+    if raw is None or type(raw) is dict:
+        return _copied_mapping(raw or {})
     if isinstance(raw, str):
         return _parse(str.__str__(raw))
     if isinstance(raw, bytes | bytearray):
@@ -236,6 +251,10 @@ def _copied(raw: Any) -> dict[str, Any]:
             raise BadArguments("expected JSON in UTF-8") from None
     if not isinstance(raw, Mapping):
         raise BadArguments(f"expected JSON text or a mapping, got {type(raw).__name__}")
+    return _copied_mapping(raw)
+
+
+def _copied_mapping(raw: Mapping[Any, Any]) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = to_plain_json(raw)
     except Exception as error:  # noqa: BLE001 - a mapping may be of any class, with methods of its own

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agentos.schema.references import resolved
 from agentos.testing._patterns import text_for
-from agentos.tools.lint.subject import each, target
+from agentos.tools.lint.subject import each
 
 Json = dict[str, Any]
 
@@ -59,7 +60,7 @@ class Maker:
 
     def merged(self, schema: Mapping[str, Any]) -> Json:
         """Return a schema with what it refers to, and with the first of its choices."""
-        made = {**target(dict(schema), self._root), **{key: one for key, one in schema.items() if key != "$ref"}}
+        made = {**resolved(dict(schema), self._root), **{key: one for key, one in schema.items() if key != "$ref"}}
         for part in each(made.pop("allOf", None)):
             made = _joined(made, self.merged(part))
         for word in ("anyOf", "oneOf"):

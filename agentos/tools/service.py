@@ -9,6 +9,7 @@ from agentos.errors import ToolDefinitionError
 from agentos.model.descriptor import Descriptor
 from agentos.model.field_checks import did_you_mean
 from agentos.model.pack_context import Port
+from agentos.stacks.entry import Entry
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.tool import Tool, as_tool
 
@@ -52,9 +53,15 @@ class ToolsService:
         return True
 
     def list_tools(self) -> list[ToolInfo]:
+        """Return the tools of every owner (built in, of packs, of MCP servers), in force or not, each with its state.
+
+        They come in the order in which their ids were first registered; of one id the strongest comes first.
+        """
+        return _infos(self._port.all_entries("tool"))
+
+    def own_tools(self) -> list[ToolInfo]:
         """Return this owner's tools, in force or not, each with its state."""
-        pairs = ((entry, as_tool(entry.payload)) for entry in self._port.entries("tool"))
-        return [info_of(entry, tool) for entry, tool in pairs if tool is not None]
+        return _infos(self._port.entries("tool"))
 
     async def sync(self, tools: Iterable[Any]) -> list[ToolInfo]:
         """Make *tools* this owner's whole set, at once or not at all; what did not change is not touched.
@@ -72,7 +79,7 @@ class ToolsService:
         drop = [id for id in standing if id not in wanted]
         if add or drop:
             await self._port.exchange("tool", add, drop)
-        return self.list_tools()
+        return self.own_tools()
 
     async def refresh(self, ids: Collection[str] | None = None) -> None:
         """Ask the gates of this owner's tools again: of *ids*, or of all."""
@@ -86,6 +93,11 @@ class ToolsService:
                 f"tool {id!r}", "", f"{self.owner!r} has declared no such tool{did_you_mean(id, mine)}"
             )
         return tool
+
+
+def _infos(entries: Iterable[Entry]) -> list[ToolInfo]:
+    pairs = ((entry, as_tool(entry.payload)) for entry in entries)
+    return [info_of(entry, tool) for entry, tool in pairs if tool is not None]
 
 
 def _descriptor(value: Any) -> Descriptor[Any]:

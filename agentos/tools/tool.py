@@ -1,8 +1,10 @@
 """A tool: what a model may call, said once."""
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MethodType
 from typing import Any, Literal, TypeVar, overload
 
 import attrs
@@ -17,6 +19,8 @@ PLACEMENTS = ("inline", "thread")
 INTERVENTIONS = ("never", "required", "always")
 
 F = TypeVar("F", bound=Callable[..., Any])
+Builder = Callable[[Mapping[str, Any]], dict[str, Any]]
+"""Turns validated arguments into the keywords that a function declared."""
 
 
 class _Public:
@@ -254,14 +258,16 @@ def _is_seconds(value: object) -> bool:
 class FunctionTool(Tool):
     """A tool made from a function. In a class it is a method: taken from an instance, it is bound to it."""
 
-    _binder: Callable[[Callable[..., Any]], Callable[[Any, Any], Any]] = attrs.field(repr=False)
+    _build: Builder | None = attrs.field(default=None, repr=False)
+    _context_parameter: str | None = attrs.field(default=None, repr=False)
     _is_method: bool = attrs.field(default=False, repr=False)
 
     def __get__(self, instance: Any, owner: type | None = None) -> "FunctionTool":
         if instance is None or not self._is_method:
             return self
         function = self.function.__get__(instance, owner)  # type: ignore[union-attr]
-        return attrs.evolve(self, function=function, execute=self._binder(function), is_method=False)
+        execute = _bound(function, self._build, self._context_parameter)
+        return attrs.evolve(self, function=function, execute=execute, is_method=False)
 
 
 @overload
@@ -298,23 +304,26 @@ def tool(
             "say effect= (read, mutate or destructive) and required_access= (rule ids, or PUBLIC); neither is guessed",
         )
 
-    known = [field.name for field in attrs.fields(Tool) if field.name not in ("input_schema", "execute", "function")]
+    check_keywords(fields, "@tool")
+
+    fields |= {"effect": effect, "required_access": required_access}
+    return functools.partial(_from_function, name=name, description=description, **fields)
+
+
+def check_keywords(fields: Iterable[str], where: str) -> None:
+    """Refuse keywords of a tool's definition that no tool has, or that are derived."""
     for field in fields:
-        if field not in known:
-            raise ToolDefinitionError("@tool", field, f"unknown keyword{did_you_mean(field, known)}")
+        if field not in _KEYWORDS:
+            raise ToolDefinitionError(where, field, f"unknown keyword{did_you_mean(field, _KEYWORDS)}")
 
-    def decorate(decorated: Callable[..., Any]) -> FunctionTool:
-        return _from_function(
-            decorated, name=name, description=description, effect=effect, required_access=required_access, **fields
-        )
 
-    return decorate
+_KEYWORDS = [field.name for field in attrs.fields(Tool) if field.name not in ("input_schema", "execute", "function")]
 
 
 def _from_function(
     function: Callable[..., Any], *, name: str | None, description: str | None, **fields: Any
 ) -> FunctionTool:
-    from agentos.schema.signature import derive_input, derive_output, describe
+    from agentos.schema.signature import Signature
 
     called = name or getattr(function, "__name__", None)
     if called is None:
@@ -322,18 +331,19 @@ def _from_function(
             f"@tool on a {type(function).__name__}", "name", "it has no name of its own; say name="
         )
     is_method = _first_parameter(function) in ("self", "cls")
-    docs = describe(function)
-    derived = derive_input(function, method=is_method, docs=docs)
-    binder = _binder(derived.build, derived.context_parameter)
+    signature = Signature.of(function, method=is_method)
+    derived = signature.input()
     if "output_schema" not in fields:
-        fields["output_schema"] = derive_output(function)
+        fields["output_schema"] = signature.output()
+    build, context = derived.build, derived.context_parameter
     return FunctionTool(
         name=called,
-        description=description if description is not None else docs.description,
+        description=description if description is not None else signature.docs.description,
         input_schema=derived.schema,
-        execute=None if is_method else binder(function),
+        execute=None if is_method else _bound(function, build, context),
         function=function,
-        binder=binder,
+        build=build,
+        context_parameter=context,
         is_method=is_method,
         **fields,
     )
@@ -346,22 +356,19 @@ def _first_parameter(function: Callable[..., Any]) -> str | None:
     return code.co_varnames[0] if code is not None and code.co_argcount else None
 
 
-def _binder(
-    build: Callable[[Mapping[str, Any]], dict[str, Any]] | None, context: str | None
-) -> Callable[[Callable[..., Any]], Callable[[Any, Any], Any]]:
-    """Return what turns a function into `execute(args, context)`, paying only for what the function uses."""
+def _call(function: Callable[..., Any], args: Mapping[str, Any], _: Any) -> Any:
+    return function(**args)
 
-    def bind(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-        if build is None and context is None:
-            return lambda args, _: function(**args)
-        if build is None:
-            assert context is not None  # noqa: S101 - the other case is above
-            return lambda args, given: function(**args, **{context: given})
-        if context is None:
-            return lambda args, _: function(**build(args))
-        return lambda args, given: function(**build(args), **{context: given})
 
-    return bind
+def _bound(function: Callable[..., Any], build: Builder | None, context: str | None) -> Callable[[Any, Any], Any]:
+    """Return *function* as `execute(args, context)`, paying only for what it uses."""
+    if build is None and context is None:
+        return MethodType(_call, function)  # a third of a closure's memory
+    if context is None:
+        return lambda args, _: function(**build(args))  # type: ignore[misc]
+    if build is None:
+        return lambda args, given: function(**args, **{context: given})
+    return lambda args, given: function(**build(args), **{context: given})
 
 
 _SIGNS = ("input_schema", "execute", "effect", "required_access")

@@ -257,7 +257,7 @@ MISTAKES = {
     "no mapping": ([], "", "expected a mapping, got a list"),
     "no packs": ({"version": 1}, "", "expected the key 'packs'"),
     "no version": ({"packs": []}, "", "expected the key 'version'"),
-    "version 0": (said() | {"version": 0}, "version", "expected minimum 1"),
+    "version 0": (said() | {"version": 0}, "version", "expected at least 1"),
     "version as text": (said() | {"version": "1"}, "version", "expected an int, got a string"),
     "version as truth": (said() | {"version": True}, "version", "expected an int, got a boolean"),
     "an unknown key": (said() | {"pakcs": []}, "pakcs", "did you mean 'packs'?"),

@@ -17,8 +17,8 @@ ROOT = PACKAGE.parent
 
 LAYERS = [
     # From the bottom to the top. A module imports what is beneath it, and its own room.
-    *("errors", "_version", "base", "web", "model", "rules", "store", "stacks", "secrets", "loading", "extensions"),
-    *("schema", "tools", "access", "openapi", "calls", "kinds", "interop", "turn", "mcp", "host", "workers"),
+    *("errors", "_version", "base", "web", "schema", "model", "rules", "store", "stacks", "secrets", "loading"),
+    *("extensions", "tools", "access", "openapi", "calls", "kinds", "interop", "turn", "mcp", "host", "workers"),
     *("testing", "cli"),
 ]
 RANKS = {name: rank for rank, name in enumerate(LAYERS)}

@@ -322,6 +322,27 @@ async def test_replacing_keeps_the_place_in_a_tie(host):
     assert await output(host, "a") == "other"
 
 
+async def test_the_list_of_a_service_has_the_tools_of_all_sources_and_its_own_list_only_its_owners(host):
+    mine, server = host.tools_service(), host.tools_service("mcp/files")
+    await mine.register_tool(make("mine"))
+    await server.sync([make("read"), make("shared", "server")])
+    await load(host, "p", make("packed"), make("shared", "pack"))
+    await mine.register_tool(declared("later"))
+    listed = [(one.fully_qualified_id, one.source, one.state) for one in mine.list_tools()]
+
+    assert listed == [
+        ("builtin:mine", "builtin", "active"),
+        ("mcp/files:read", "mcp", "active"),
+        ("p:shared", "extension", "active"),
+        ("mcp/files:shared", "mcp", "shadowed"),
+        ("p:packed", "extension", "active"),
+        ("builtin:later", "builtin", "unbound"),
+    ]
+    assert server.list_tools() == mine.list_tools()
+    assert [one.fully_qualified_id for one in mine.own_tools()] == ["builtin:mine", "builtin:later"]
+    assert [one.name for one in server.own_tools()] == ["read", "shared"]
+
+
 async def test_a_declared_tool_is_listed_as_unbound_not_offered_and_a_call_says_handler_missing(host):
     service = host.tools_service()
     info = await service.register_tool(declared("later"))

@@ -1,14 +1,14 @@
 """The official JSON-Schema-Test-Suite, and every case where our validator and the `jsonschema` library disagree.
 
-The suite's files are in `data/json-schema-suite`; docs/validation.md explains the disagreements to users.
+`tests/json_schema_suite.py` says where the suite comes from; docs/validation.md explains the disagreements to users.
 """
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import attrs
+import json_schema_suite
 import pytest
 import referencing
 from jsonschema import Draft202012Validator, FormatChecker
@@ -16,7 +16,6 @@ from jsonschema import Draft202012Validator, FormatChecker
 from agentos import ToolDefinitionError
 from agentos.schema.validation import compile_schema
 
-SUITE = Path(__file__).parent / "data" / "json-schema-suite" / "draft2020-12"
 DOCS = Path(__file__).parents[2] / "docs" / "validation.md"
 
 
@@ -40,17 +39,14 @@ def word(is_valid):
     return "valid" if is_valid else "invalid"
 
 
-def read(path):
-    file = path.relative_to(SUITE).with_suffix("").as_posix()
-    for case in json.loads(path.read_text("utf-8")):
-        for test in case["tests"]:
-            yield Case(
-                file, case["description"], test["description"], case["schema"], test["data"], word(test["valid"])
-            )
-
-
-CASES = [case for path in sorted(SUITE.rglob("*.json")) for case in read(path)]
+CASES = [
+    Case(file, case["description"], test["description"], case["schema"], test["data"], word(test["valid"]))
+    for file, cases in json_schema_suite.read().items()
+    for case in cases
+    for test in case["tests"]
+]
 FILES = list(dict.fromkeys(case.file for case in CASES))
+needs_the_suite = pytest.mark.skipif(not CASES, reason=json_schema_suite.MISSING)
 
 # What `jsonschema` checks without any extra package, so that nobody's environment changes the verdicts.
 FORMATS_OF_THE_REFERENCE = ("date", "email", "idn-email", "ipv4", "ipv6", "regex", "uuid")
@@ -134,10 +130,12 @@ def wanted(case):
     return "invalid" if is_annotation_only(case) else case.expected
 
 
+@needs_the_suite
 def test_the_whole_suite_is_there():
     assert (len(FILES), len(CASES)) == (80, 1906)
 
 
+@needs_the_suite
 @pytest.mark.parametrize("file", FILES)
 def test_our_verdicts_are_those_of_the_suite(file):
     cases = [case for case in CASES if case.file == file]
@@ -145,14 +143,17 @@ def test_our_verdicts_are_those_of_the_suite(file):
     assert {case.key: ours(case) for case in cases} == {case.key: wanted(case) for case in cases}
 
 
+@needs_the_suite
 def test_only_what_needs_a_remote_schema_is_refused():
     assert {case.key for case in CASES if ours(case) == "refused"} == {case.key for case in CASES if is_refused(case)}
 
 
+@needs_the_suite
 def test_nineteen_formats_are_asserted_where_the_suite_only_annotates():
     assert len([case for case in CASES if is_annotation_only(case)]) == 19
 
 
+@needs_the_suite
 @pytest.mark.parametrize(
     "case", [case for case in CASES if is_refused(case)], ids=lambda case: f"{case.case}-{case.test}"
 )
@@ -491,6 +492,7 @@ DISAGREEMENTS = [
 ]
 
 
+@needs_the_suite
 def test_the_disagreements_with_jsonschema_are_those_listed_here():
     listed = set().union(*(keys(one.cases) for one in DISAGREEMENTS))
 
@@ -503,6 +505,7 @@ def test_no_disagreement_is_listed_twice():
     assert len(listed) == len(set(listed))
 
 
+@needs_the_suite
 def test_wherever_we_give_a_verdict_of_our_own_it_is_the_suites():
     listed = set().union(*(keys(one.cases) for one in DISAGREEMENTS))
     judged = [case for case in CASES if case.key in listed and not is_refused(case) and not is_annotation_only(case)]
@@ -515,6 +518,7 @@ def test_the_docs_list_each_disagreement_with_its_number_of_cases(one):
     assert f"| {one.title} | {len(keys(one.cases))} |" in DOCS.read_text("utf-8")
 
 
+@needs_the_suite
 def test_the_docs_say_how_many_cases_there_are():
     listed = sum(len(keys(one.cases)) for one in DISAGREEMENTS)
     refused = len([case for case in CASES if is_refused(case)])

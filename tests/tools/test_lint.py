@@ -182,8 +182,8 @@ def test_a_missing_effect_or_access_is_an_error(part, rule):
 @pytest.mark.parametrize(
     ("effect", "expected"),
     [
-        ("reads", "the effect 'reads' is none"),
-        (5, "the effect '(no text)' is none"),
+        ("reads", "the effect 'reads' is unknown"),
+        (5, "the effect '(no text)' is unknown"),
         (None, "no effect is said"),
     ],
 )

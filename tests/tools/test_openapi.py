@@ -10,7 +10,7 @@ import pytest
 
 from agentos.errors import ToolDefinitionError
 from agentos.openapi import document as openapi
-from agentos.openapi import source as limits
+from agentos.openapi import raw_document as limits
 from agentos.openapi.document import OpenAPIDocument, OpenAPIOperation
 from agentos.openapi.json_schemas import name_of as schema_name
 from agentos.schema.build import BuildError

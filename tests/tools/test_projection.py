@@ -485,7 +485,7 @@ class Echo(BaseHTTPRequestHandler):
     def answer(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.count += 1
-        status, media, told = self.answers.get(self.path.rpartition("/")[2], (200, "application/json", None))
+        status, media, told = self.answers.get(self.path.removeprefix("/answer/"), (200, "application/json", None))
         if told is None:
             asked = {"method": self.command, "target": self.path, "headers": self.headers.items()}
             told = json.dumps({**asked, "body": base64.b64encode(body).decode()}).encode()

@@ -1691,13 +1691,6 @@ class TestDocs:
             "default": 3,
         }
 
-    def test_can_be_handed_over(self):
-        def search(query: str): ...
-
-        docs = attrs.evolve(describe(search), parameters={"query": "Given"})
-
-        assert derive_input(search, docs=docs).schema["properties"]["query"]["description"] == "Given"
-
     def test_are_one_text_for_the_model(self):
         def search():
             """Find.

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from agentos.model.field_checks import did_you_mean
 from agentos.model.pack import ExtensionPack
+from agentos.schema.references import pointed, resolved
 from agentos.secrets.catalog import SecretCatalog
-from agentos.tools.lint.subject import Json, Remark, Spot, Subject, clip, each, said, target, visible
+from agentos.tools.lint.subject import Json, Remark, Spot, Subject, clip, each, said, visible
 from agentos.tools.tool import EFFECTS
 from agentos.tools.wire_names import wire_name
 
@@ -102,7 +103,7 @@ def _effect_is_said(tool: Subject) -> Iterator[Remark]:
     if "effect" in tool.missing:
         yield "error", tool.place, "no effect is said", cure
     elif tool.effect not in EFFECTS:
-        yield "error", tool.place, f"the effect {tool.effect or '(no text)'!r} is none", cure
+        yield "error", tool.place, f"the effect {tool.effect or '(no text)'!r} is unknown", cure
 
 
 @tool_rule("access")
@@ -271,7 +272,7 @@ def _codes_are_explained(tool: Subject) -> Iterator[Remark]:
 
 def _codes(spot: Spot, root: Json) -> list[int]:
     """Return the numbers that stand for something else at *spot*, if its values look like that."""
-    schema = target(spot.schema, root)
+    schema = resolved(spot.schema, root)
     variants = each(schema.get("oneOf")) or each(schema.get("anyOf"))
     named = [one for one in variants if "title" in one or "description" in one]
     values = schema.get("enum") or [one.get("const") for one in variants if one not in named]
@@ -422,7 +423,7 @@ def _is_recursive(root: Json) -> bool:
     while waiting:
         reference = waiting.pop()
         if reference not in graph:
-            graph[reference] = _references(target({"$ref": reference}, root, hops=1))
+            graph[reference] = _references(pointed(root, reference))
             waiting |= graph[reference]
     try:
         graphlib.TopologicalSorter(graph).prepare()

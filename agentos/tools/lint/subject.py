@@ -6,6 +6,7 @@ from typing import Any, Literal
 import attrs
 
 from agentos.errors import AgentOSError
+from agentos.schema.references import resolved
 from agentos.schema.validation import compile_schema, to_plain_json
 from agentos.tools.tool import Tool, as_tool, looks_like_tool
 
@@ -151,7 +152,7 @@ def _walk(spot: Spot, root: Json) -> Iterator[Spot]:
 
     References are not followed: what they name is listed under `$defs`. Conditions (`if`, `not`) describe nothing new.
     """
-    texts = dict.fromkeys((spot.text, said(spot.schema), said(target(spot.schema, root))))
+    texts = dict.fromkeys((spot.text, said(spot.schema), said(resolved(spot.schema, root))))
     here = attrs.evolve(spot, text=" ".join(filter(None, texts)))
     yield here
     for inside in _inside(here):
@@ -192,17 +193,6 @@ def each(value: object) -> list[Json]:
 
 def _as_schema(value: object) -> Json:
     return value if isinstance(value, dict) else {}
-
-
-def target(schema: Json, root: Json, hops: int = 8) -> Json:
-    """Return what a local reference leads to; the schema itself if it has none."""
-    reference = schema.get("$ref")
-    if not isinstance(reference, str) or not reference.startswith("#") or not hops:
-        return schema
-    node: Any = root
-    for part in filter(None, reference[1:].split("/")):
-        node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
-    return target(_as_schema(node), root, hops - 1)
 
 
 def said(schema: Json) -> str:

@@ -66,7 +66,7 @@ class Binder:
 
     async def _unbind(self) -> None:
         """Take the handlers back that an earlier activation bound, if there was one."""
-        bound = [one for one in self._service.list_tools() if one.name in self._handlers and one.state != "unbound"]
+        bound = [one for one in self._service.own_tools() if one.name in self._handlers and one.state != "unbound"]
         if bound:
             await self._offer(self.declared)
 

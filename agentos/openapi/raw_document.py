@@ -13,8 +13,8 @@ import attrs
 from agentos.errors import ToolDefinitionError
 from agentos.model.parsing import _parse_json, _parse_yaml
 from agentos.schema.build import Json
-from agentos.schema.defaults import pointed
 from agentos.schema.explain import clip, noun_of
+from agentos.schema.references import pointed
 from agentos.schema.validation import to_plain_json
 
 SIZE_LIMIT = 16 * 1024 * 1024
@@ -61,7 +61,7 @@ def place_of(place: str, name: str) -> tuple[str, str]:
 
 
 @attrs.frozen(eq=False)
-class Source:
+class RawDocument:
     """A document that was read."""
 
     name: str
@@ -105,7 +105,7 @@ class Source:
         return mapping(self.follow(node, where), where, what)
 
 
-def read_source(given: Any) -> Source:
+def read_document(given: Any) -> RawDocument:
     """Read a mapping, the text of a document as JSON or YAML, or a file of it."""
     name, data = _loaded(given)
     root = mapping(_Copy(name).of(data, 0), name, "the document")
@@ -116,7 +116,7 @@ def read_source(given: Any) -> Source:
     if version is None:
         older = "; convert Swagger 2.0 to OpenAPI 3 first" if "swagger" in root else ""
         refuse(name, f"expected `openapi: 3.0.x` or `3.1.x`, got {shown(said)}{older}")
-    return Source(name, root, is_30=version[1] == "0")
+    return RawDocument(name, root, is_30=version[1] == "0")
 
 
 def _loaded(given: Any) -> tuple[str, Any]:
