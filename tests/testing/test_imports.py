@@ -23,7 +23,9 @@ def loaded_by(statement):
 def test_importing_the_kit_imports_no_host_and_no_test_runner():
     loaded = loaded_by("import agentos.testing")
 
-    assert [name for name in loaded if name.startswith("agentos")] == ["agentos", "agentos._version", "agentos.testing"]
+    assert [name for name in loaded if name.startswith("agentos")] == [
+        *("agentos", "agentos._version", "agentos.base", "agentos.base.lazy_exports", "agentos.testing")
+    ]
     assert {name.partition(".")[0] for name in loaded} & {"pytest", "_pytest", "hypothesis", "attrs"} == set()
 
 
