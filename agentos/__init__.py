@@ -30,4 +30,4 @@ from agentos._version import __version__ as __version__
 from agentos.base.lazy_exports import lazy_exports
 
 # Our own kinds declare themselves before anybody uses one. __init__.pyi lists every public name.
-__all__, __getattr__, __dir__ = lazy_exports(__name__, before=lambda: __import__("agentos.kinds"))
+__all__, __getattr__, __dir__ = lazy_exports(globals(), before=lambda: __import__("agentos.kinds"))

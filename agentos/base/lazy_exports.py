@@ -7,26 +7,36 @@ The stub beside the package's `__init__.py` is the one list of them, a line for 
 Type checkers read it as it is; at run time only its words are looked at.
 """
 
-import sys
 from collections.abc import Callable
 
+TYPE_CHECKING = False  # typing's own costs an import
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
 
-def homes_of(package: str) -> dict[str, str]:
-    """Return the module that each public name of *package* is imported from."""
-    spec = sys.modules[package].__spec__
-    stub: bytes = spec.loader.get_data(f"{spec.submodule_search_locations[0]}/__init__.pyi")  # type: ignore[union-attr, index]
-    lines = [line.split() for line in stub.decode().splitlines() if line.startswith("from ")]
-    return {name: home for _, home, _, name, *_ in lines}
+    Namespace = dict[str, Any]
+
+
+def homes_of(module: "ModuleType") -> dict[str, str]:
+    """Return the module that each public name of a package is imported from."""
+    return _homes(vars(module))
+
+
+def _homes(namespace: "Namespace") -> dict[str, str]:
+    spec = namespace["__spec__"]
+    stub: str = spec.loader.get_data(f"{spec.submodule_search_locations[0]}/__init__.pyi").decode()
+    return {name: home for _, home, _, name, *_ in (line.split() for line in stub.splitlines())}
 
 
 def lazy_exports(
-    package: str, before: Callable[[], object] = lambda: None
+    namespace: "Namespace", before: Callable[[], object] = lambda: None
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of *package*; *before* is called before a name is imported.
+    """Return `__all__`, `__getattr__` and `__dir__` of the package whose globals are given.
 
-    Submodules that stand in the stub are imported in the same way, and are not part of `__all__`.
+    *before* is called before a name is imported. Submodules that stand in the stub are imported in the same way, and
+    are not part of `__all__`.
     """
-    homes, namespace = homes_of(package), vars(sys.modules[package])
+    package, homes = namespace["__name__"], _homes(namespace)
     public = sorted(name for name, home in homes.items() if home != package)
 
     def get(name: str) -> object:

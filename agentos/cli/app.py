@@ -66,7 +66,7 @@ class App:
     @property
     def manifest_path(self) -> Path:
         """Return the manifest's path, whatever is in it; exit 3 if there is none."""
-        from agentos.cli.layered_config import fault_of_place, unusable_in
+        from agentos.cli.manifest_files import fault_of_place, unusable_in
 
         path = self.find_manifest()
         if path is None:
@@ -82,7 +82,7 @@ class App:
         """Return the manifest's path: given, from the environment, or found here or above; None if there is none."""
         import os
 
-        from agentos.cli.layered_config import fault_of_place, find_manifest
+        from agentos.cli.manifest_files import fault_of_place, find_manifest
 
         named = self.given.get("manifest") or os.environ.get("AGENTOS_MANIFEST")
         path = Path(named).expanduser().absolute() if named else None
@@ -148,13 +148,12 @@ class App:
         """
         from agentos.base.foreign import to_the_end
         from agentos.cli.layered_config import build_host
-        from agentos.cli.probe.exit_watch import keep_packs_in, nobody_leaves
+        from agentos.cli.probe.exit_watch import contained, nobody_leaves
         from agentos.cli.terminal.log_output import unless_told
 
         config = config or self.config
         with self.out.apart(), nobody_leaves():
-            host = build_host(config, **overrides)
-            keep_packs_in(host.extensions)
+            host = build_host(config, pack_guard=contained, **overrides)
             try:
                 with unless_told() as told:
                     await _initialized(host, told)
@@ -182,18 +181,16 @@ def foreign_code() -> Iterator[None]:
 
 
 async def _initialized(host: "AgentOS", told: set[str]) -> None:
-    from agentos.cli.held_back import log_of
-
     try:
         with foreign_code():
             await host.initialize()
     except ExceptionGroup as group:
-        told.update(str(error) for error in group.exceptions)
+        told.update(str(getattr(error, "key", None)) for error in group.exceptions)
         lines = "\n".join(f"  {error}" for error in group.exceptions)
         raise Fail(f"{group.message}:\n{lines}", code=3, hint="`agentos doctor` says more") from None
     report = host.extensions.report
-    told.update(str(outcome.reason) for outcome in (() if report is None else report.failed))
-    told |= log_of(await host.pins.pending())
+    told.update(outcome.key for outcome in (() if report is None else report.failed))
+    told.update(pin.tool for pin in await host.pins.pending())
 
 
 def _ran(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -15,9 +15,11 @@ import attrs
 from agentos.cli.app import App, foreign_code
 from agentos.cli.commands.watch import Signature, signature_of
 from agentos.cli.host_session import working_host
-from agentos.cli.layered_config import Config, ConfigError, files_read_for, load_config
+from agentos.cli.layered_config import Config, ConfigError, load_config
+from agentos.cli.manifest_files import files_read_for
 from agentos.model.manifest import PackEntry
 from agentos.model.principal import Principal
+from agentos.model.settings import KEYS
 from agentos.secrets.sources import Fallback
 from agentos.secrets.vaults import SecretVault
 from agentos.store.locations import place_of
@@ -173,20 +175,11 @@ def _others(before: Config, now: Config) -> set[str]:
 
 
 def _untaken(config: Config) -> dict[str, Any]:
-    settings = attrs.asdict(config.manifest.settings, recurse=False)
-    budget = (settings.pop("has_budget"), settings.pop("budget"))
-    del settings["principals"]
+    settings = config.manifest.settings
     return {
-        **{_spelled(name): value for name, value in settings.items()},
-        "budget": budget,
+        **{key: getattr(settings, field) for key, field in KEYS.items() if key != "principals"},
         "dotenv": _dotenv(config),
         "store": config.manifest.store,
         "packs": [attrs.evolve(entry, enabled=True) for entry in config.manifest.packs],
         "mcpServers": {name: _without_switch(said) for name, said in config.manifest.mcp_servers.items()},
     }
-
-
-def _spelled(field: str) -> str:
-    """Return the key that stands for a field in a manifest."""
-    head, *rest = field.split("_")
-    return head + "".join(word.capitalize() for word in rest)

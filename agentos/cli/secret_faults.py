@@ -24,20 +24,19 @@ def _faults(vault: SecretVault) -> Iterator[tuple[str, str]]:
     try:
         kept = list(vault.kept())
     except (SecretError, OSError) as error:
-        yield _told(error)
+        yield _fault(error)
         return
     for id in kept:
         try:
             vault(id)
         except (SecretError, OSError) as error:
-            yield _told(error, id)
+            yield _fault(error, id)
 
 
-def _told(error: Exception, id: str | None = None) -> tuple[str, str]:
-    """Split what was raised into what is wrong and the cure."""
+def _fault(error: SecretError | OSError, id: str | None = None) -> tuple[str, str]:
+    """Return what is wrong, and the cure."""
     if isinstance(error, OSError):
         return f"{error.filename} can't be read: {error.strerror}", "give this user the right to"
-    message, _, way = str(error).rpartition("; ")
-    if not message:
-        return way, f"agentos secrets unset {quote(str(id))}, and set it again"
-    return message, f"agentos secrets set {quote(str(id))}" if way == "set it again" else way
+    if error.hint is None:
+        return error.message, f"agentos secrets unset {quote(str(id))}, and set it again"
+    return error.message, f"agentos secrets set {quote(str(id))}" if error.hint == "set it again" else error.hint

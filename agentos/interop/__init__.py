@@ -12,4 +12,4 @@ Nothing here imports a provider's SDK before it is asked for.
 
 from agentos.base.lazy_exports import lazy_exports
 
-__all__, __getattr__, __dir__ = lazy_exports(__name__)
+__all__, __getattr__, __dir__ = lazy_exports(globals())

@@ -11,4 +11,4 @@ Nothing here imports the SDK before it is asked for.
 from agentos.base.lazy_exports import lazy_exports
 from agentos.interop._sdk_imports import needed
 
-__all__, __getattr__, __dir__ = lazy_exports(__name__, before=lambda: needed("mcp", "mcp"))
+__all__, __getattr__, __dir__ = lazy_exports(globals(), before=lambda: needed("mcp", "mcp"))

@@ -17,4 +17,4 @@ Importing this package imports neither pytest nor a host: each name is loaded wh
 
 from agentos.base.lazy_exports import lazy_exports
 
-__all__, __getattr__, __dir__ = lazy_exports(__name__)
+__all__, __getattr__, __dir__ = lazy_exports(globals())

@@ -98,7 +98,7 @@ def modules() -> dict[str, ModuleType]:
 
 
 def _room_of(name: str) -> str:
-    home = homes_of("agentos")[name]
+    home = homes_of(agentos)[name]
     fits = {
         prefix: key for key, (_, homes) in _ROOMS.items() for prefix in homes if f"{home}.".startswith(f"{prefix}.")
     }
@@ -169,7 +169,7 @@ def _directive(kind: str, head: str, body: str, value: Any, module: str = "", co
 
 
 def _constant(module: str, name: str, value: Any) -> str:
-    said = documented(importlib.import_module(homes_of(module).get(name, module))).get(name, "")
+    said = documented(importlib.import_module(homes_of(importlib.import_module(module))[name])).get(name, "")
     shown = repr(value)
     return f"{prose(said)}\n\nIts value is {code(shown)}." if len(shown) < 80 else prose(said)  # noqa: PLR2004 - a line
 

@@ -24,7 +24,7 @@ def test_every_line_of_a_stub_exports_one_name_under_its_own_name(package):
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_name_is_the_one_that_its_home_has(package):
     module = importlib.import_module(package)
-    homes = {name: home for name, home in homes_of(package).items() if home != package}
+    homes = {name: home for name, home in homes_of(module).items() if home != package}
 
     assert sorted(module.__all__) == sorted(homes)
     assert {name: getattr(importlib.import_module(home), name) for name, home in homes.items()} == {

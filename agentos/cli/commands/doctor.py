@@ -148,7 +148,7 @@ def check_environment(found: Found) -> Iterator[Trouble]:
 
 def check_files(found: Found) -> Iterator[Trouble]:
     """Check that there is one manifest, and that files it names are there."""
-    from agentos.cli.layered_config import manifests_in
+    from agentos.cli.manifest_files import manifests_in
 
     if found.path is None:
         return
@@ -227,13 +227,13 @@ def check_secrets(found: Found) -> Iterator[Trouble]:
 
 def check_pins(found: Found) -> Iterator[Trouble]:
     """Check that no definition waits to be accepted."""
-    from agentos.cli.held_back import way_to_accept, without_way_out
+    from agentos.cli.held_back import way_to_accept
 
     if found.config is None or found.report is None:
         return
     for one in found.report.pending:
         cure = f"read what it says now, then: {way_to_accept(found.config, one['tool'])}"
-        yield Trouble("error", f"tool {one['tool']}", without_way_out(one["reason"]), cure)
+        yield Trouble("error", f"tool {one['tool']}", one["reason"], cure)
 
 
 def check_stacks(found: Found) -> Iterator[Trouble]:

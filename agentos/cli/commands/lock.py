@@ -10,7 +10,7 @@ import click
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.host_session import UNUSABLE
 from agentos.cli.inspection import deadline_option, look
-from agentos.cli.terminal.harmless_text import counted, without_name
+from agentos.cli.terminal.harmless_text import counted
 from agentos.errors import ManifestError, PackLoadError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _of_files(config: "Config", agreed: "Lock") -> "Iterator[Difference | Unload
         try:
             yield from check_files(locked, key, files_of(present[key]))
         except PackLoadError as error:
-            yield Unloaded(key, without_name(str(error), key))
+            yield Unloaded(key, error.message)
 
 
 def _of_definitions(app: App, agreed: "Lock", deadline: float) -> "Iterator[Difference | Unloaded]":

@@ -14,7 +14,6 @@ from agentos.cli.host_session import USAGE
 from agentos.cli.inspection import deadline_option, look
 from agentos.cli.manifest_edit.edits import GONE
 from agentos.cli.manifest_edit.entries import Written, announced, complete_pack, find_written, written_in
-from agentos.cli.terminal.harmless_text import without_name
 from agentos.errors import AgentOSError, ManifestError, PackLoadError, StoreError
 from agentos.model.field_checks import did_you_mean
 
@@ -99,7 +98,7 @@ def _found(config: "Config", one: Written) -> "tuple[PackFiles | None, str | Non
     try:
         return files_of(config.manifest.packs[int(one.at[1])]), None
     except PackLoadError as error:
-        return None, without_name(str(error), one.key)
+        return None, error.message
 
 
 def _day(at: float) -> str:
@@ -133,7 +132,7 @@ def _disabled(app: App) -> dict[str, float]:
 @pass_app
 def info(app: App, *, name: str, wants_probe: bool, deadline: float) -> None:
     """Say what is known of a pack: where it comes from, its files, and what its entry in the manifest says."""
-    from agentos.cli.layered_config import shown_tree
+    from agentos.cli.hidden_secrets import shown_tree
 
     config = app.config
     one = find_written(config.path, name)[0]
@@ -254,7 +253,8 @@ def add(
 
 
 def _tell_added(app: App, key: str, entry: Mapping[str, Any], *, is_probed: bool) -> None:
-    from agentos.cli.layered_config import load_config, shown_tree
+    from agentos.cli.hidden_secrets import shown_tree
+    from agentos.cli.layered_config import load_config
 
     probed = None
     if is_probed:
@@ -550,7 +550,7 @@ def reload(app: App, names: tuple[str, ...], deadline: float) -> None:
 
     Running hosts are not touched: `agentos watch` reloads by itself, others load what is there when they start.
     """
-    from agentos.cli.held_back import data_of_held, way_to_accept, without_way_out
+    from agentos.cli.held_back import data_of_held, way_to_accept
 
     config = app.config
     keys = {find_written(config.path, name)[0].key for name in names}
@@ -567,7 +567,7 @@ def reload(app: App, names: tuple[str, ...], deadline: float) -> None:
     app.out.table(("pack", "outcome", "why"), rows)
     for one in pending:
         way = f"`{way_to_accept(config, one['tool'])}` accepts it"
-        app.out.say(f"changed: {without_way_out(one['reason'])}; {way}", "yellow")
+        app.out.say(f"changed: {one['reason']}; {way}", "yellow")
     for said in changes:
         app.out.say(f"changed: {said}", "yellow")
     if any(one.is_bad for one in chosen):

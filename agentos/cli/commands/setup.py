@@ -99,7 +99,7 @@ def _until_sound(app: App, question: str, default: str, fault_of: Callable[[str]
 
 
 def _refuse_second(app: App, top: Path) -> None:
-    from agentos.cli.layered_config import find_manifest, manifests_in
+    from agentos.cli.manifest_files import find_manifest, manifests_in
 
     if found := manifests_in(top):
         raise Fail(f"there is a manifest already: {_shown(found[0])}", hint="`agentos config show` says what is in it")
@@ -110,7 +110,7 @@ def _refuse_second(app: App, top: Path) -> None:
 def _make_host(top: Path, name: str | None, format_: str, values: dict[str, str]) -> list[Path]:
     """Write the pack first: the manifest is there when what it names is there."""
     from agentos.base.atomic_files import make_file
-    from agentos.cli.layered_config import fault_of_place
+    from agentos.cli.manifest_files import fault_of_place
     from agentos.cli.scaffolding import filled
 
     manifest = top / f"agentos.{format_}"

@@ -57,11 +57,9 @@ def stacks(app: App, kind: str | None, deadline: float) -> int:
 
 
 def _rows(stack: "ProbedStack") -> Iterable[tuple[Any, ...]]:
-    from agentos.cli.held_back import without_way_out
-
     for position, entry in enumerate(stack.entries):
         id = (stack.id if position == 0 else "", "bold")
-        yield id, _state(entry), _who(entry), str(entry.priority), without_way_out(entry.reason)
+        yield id, _state(entry), _who(entry), str(entry.priority), entry.reason
 
 
 def _state(entry: "ProbedEntry") -> tuple[str, str]:
@@ -201,15 +199,10 @@ def _access(app: App, stack: "ProbedStack") -> dict[str, Any] | None:
 def _tell(app: App, stack: "ProbedStack", access: dict[str, Any] | None, denied: list[str]) -> None:
     from rich.text import Text
 
-    from agentos.cli.held_back import without_way_out
-
     out, active = app.out, stack.active
     verdict = "nobody is active" if active is None else f"active from {_who(active)}"
     out.say(Text.assemble((f"{stack.kind}:{stack.id}", "bold"), f": {verdict}"))
-    rows = [
-        (_state(entry), _who(entry), str(entry.priority), without_way_out(entry.reason), entry.origin)
-        for entry in stack.entries
-    ]
+    rows = [(_state(entry), _who(entry), str(entry.priority), entry.reason, entry.origin) for entry in stack.entries]
     out.table(("state", "pack", "priority", "why", "from"), rows)
     for secret in dict.fromkeys(_missing_secrets(stack)):
         out.say(f"`agentos secrets set {secret}` gives it the secret it waits for")

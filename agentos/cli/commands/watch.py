@@ -9,8 +9,9 @@ import click
 
 from agentos.base.canonical import digest
 from agentos.cli.app import App, Fail, examples, foreign_code, pass_app
-from agentos.cli.layered_config import files_read_for
-from agentos.cli.terminal.harmless_text import counted, without_name
+from agentos.cli.host_session import reason_of
+from agentos.cli.manifest_files import files_read_for
+from agentos.cli.terminal.harmless_text import counted
 from agentos.errors import AgentOSError, PackLoadError
 from agentos.loading.pack_files import files_of
 from agentos.model.kind import kind_of
@@ -83,7 +84,7 @@ class _Watcher:
         """Reload what changes; return the last picture when the manifest itself changed."""
         report = host.extensions.report
         for outcome in () if report is None else report.failed:
-            _tell(self._app, outcome.key, "failed", outcome.reason)
+            _tell(self._app, outcome.key, "failed", reason_of(outcome))
         picture = self._show(host, before)
         _tell(self._app, self._config.path.name, "watching", counted(len(self._entries), "pack"))
         while self._look_at_manifest() == self._manifest:
@@ -123,9 +124,9 @@ class _Watcher:
             loaded = any(entry is not None and entry.label == key for _, entry in manager.loaded())
             with foreign_code():
                 outcome = await (manager.reload(key) if loaded else manager.load(self._entries[key]))
-            _tell(self._app, key, "reloaded" if outcome.status == "loaded" else outcome.status, outcome.reason)
+            _tell(self._app, key, "reloaded" if outcome.status == "loaded" else outcome.status, reason_of(outcome))
         except (AgentOSError, Fail) as error:
-            _tell(self._app, key, "failed", str(error))
+            _tell(self._app, key, "failed", error.message)
 
     def _show(self, host: "AgentOS", before: Picture) -> Picture:
         now = dict(_picture(host))
@@ -182,6 +183,5 @@ def _tell_change(app: App, sign: str, name: str, old: tuple[str, str] | None, ne
 
 
 def _tell(app: App, what: str, status: str, reason: str | None) -> None:
-    reason = None if reason is None else without_name(reason, what)
     app.out.line({"event": status, "what": what, "reason": reason})
     app.out.say(f"{what} {status}" + (f": {reason}" if reason else ""), "bold red" if status == "failed" else "bold")

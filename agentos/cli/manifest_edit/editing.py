@@ -138,7 +138,7 @@ def _stripped(data: Any) -> Any:
 
 def _by_hand(keys: Keys, value: Any) -> str:
     """Say what a person has to write; what may be a secret they know themselves."""
-    from agentos.cli.layered_config import shown_tree
+    from agentos.cli.hidden_secrets import shown_tree
     from agentos.model.parsing import show_path
 
     if value is GONE:

@@ -11,18 +11,18 @@ import attrs
 
 from agentos import ExtensionManager
 from agentos.access.lock import LockedPack
+from agentos.cli.host_session import reason_of
 from agentos.cli.layered_config import Config, kept_secrets, load_config
 from agentos.cli.pack_flags import Memory, is_there
 from agentos.cli.probe.child_process import answer
 from agentos.cli.store_faults import faults_of_file
-from agentos.cli.terminal.harmless_text import without_name
 from agentos.cli.terminal.output import plain
 from agentos.errors import AgentOSError, StoreError
 from agentos.model.descriptor import SecretRequirement
 from agentos.model.pack import ExtensionPack
 from agentos.model.report import PackOutcome
 from agentos.secrets.sources import SecretSources
-from agentos.stacks.entry import Entry
+from agentos.stacks.entry import Entry, EntryState
 from agentos.stacks.registry import Registry
 from agentos.store import Store
 from agentos.store.locations import place_of
@@ -45,15 +45,21 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
         mark()
         tell("start", index=index, key=entry.label)
         outcome = await manager.load(entry)
-        tell("done", index=index, **_told(manager, outcome, entry.label, lint=request["lint"]))
+        tell("done", index=index, **_outcome(manager, outcome, entry.label, lint=request["lint"]))
         own |= {one.name: entry.options.get("secrets", {}) for one in manager.packs() if one.key == outcome.key}
     sources = SecretSources(kept_secrets(), dotenv=config.manifest.settings.dotenv, masker=manager.masker)
+    pins = await memory.pins.pending()
+    pending = [{"tool": pin.tool, "state": pin.state, "reason": pin.message} for pin in pins]
+    held = {pin.tool: pin.message for pin in pins}
     stacks = [
         await _stack(sources, own, manager.registry(kind), id)
         for kind in manager.kinds()
         for id in manager.registry(kind).ids()
     ]
-    pending = [{"tool": pin.tool, "state": pin.state, "reason": pin.reason} for pin in await memory.pins.pending()]
+    for stack in stacks:  # which command accepts a definition, the command says itself
+        for one in stack["entries"]:
+            if one["state"] == EntryState.GATED:
+                one["reason"] = held.get(f"{one['pack']}:{stack['id']}", one["reason"])
     locked = _locked(manager) if locks else []
     tell("stacks", stacks=stacks, pending=pending, storeError=fault, locked=locked)
     await manager.shutdown()
@@ -63,7 +69,7 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
 async def _memory(config: Config, location: str | None) -> tuple[Memory, str | None]:
     """Return what the store at *location* remembers. One that can't be used is told of, and one in memory steps in."""
     settings = config.manifest.settings
-    mode = settings.pins or "first-use"
+    mode = settings.pins
     try:
         from agentos.access.lock import Lock
 
@@ -100,9 +106,8 @@ def _manager(config: Config, memory: Memory) -> ExtensionManager:
     )
 
 
-def _told(manager: ExtensionManager, outcome: PackOutcome, label: str, *, lint: bool) -> dict[str, Any]:
-    reason = None if outcome.reason is None else without_name(outcome.reason, outcome.key)
-    told: dict[str, Any] = {"key": outcome.key or label, "status": outcome.status, "reason": reason}
+def _outcome(manager: ExtensionManager, outcome: PackOutcome, label: str, *, lint: bool) -> dict[str, Any]:
+    told: dict[str, Any] = {"key": outcome.key or label, "status": outcome.status, "reason": reason_of(outcome)}
     record = next((one for one in manager.packs() if one.key == outcome.key), None)
     if outcome.status != "loaded" or record is None:
         return told

@@ -5,18 +5,9 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
-
-import attrs
+from typing import Any
 
 from agentos.cli.terminal.signals import may_be_ctrl_c
-from agentos.loading.finder import Finder, Found
-
-if TYPE_CHECKING:
-    from agentos.extensions.manager import ExtensionManager
-    from agentos.model.manifest import PackEntry
-    from agentos.model.pack import ExtensionPack
-    from agentos.model.pack_context import PackContext
 
 _WAYS = ("_exit", "abort", "execv", "execve")
 """What ends this program at once, or puts another one in its place. What else there is in `os` comes down to these."""
@@ -58,27 +49,6 @@ def _refusal(way: str, real: Callable[..., Any], home: int) -> Callable[..., Any
 
 
 # -- what is raised ----------------------------------------------------------------------------------------------------
-
-
-def keep_packs_in(manager: "ExtensionManager") -> None:
-    """Let what packs raise to end the program while they are imported and made fail the pack alone."""
-    manager._maker._finder = _Finder()  # noqa: SLF001 - of the same house
-
-
-class _Finder(Finder):
-    """Imports packs, which may not end the program by what they raise."""
-
-    def find(self, entry: "PackEntry", *, fresh: bool = False) -> Found:
-        with contained():
-            return _Kept(**attrs.asdict(super().find(entry, fresh=fresh), recurse=False))
-
-
-class _Kept(Found):
-    """Makes a pack, as its factory may not end the program either."""
-
-    async def make(self, key: str, context: "PackContext") -> "ExtensionPack":
-        with contained():
-            return await super().make(key, context)
 
 
 @contextlib.contextmanager

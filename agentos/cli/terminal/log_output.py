@@ -66,9 +66,9 @@ def show_logs(verbosity: int) -> None:
 
 @contextlib.contextmanager
 def unless_told() -> Iterator[set[str]]:
-    """Let what is logged wait for the end of the block. What begins with a text in the set by then is not written.
+    """Let what is logged wait for the end of the block. Lines about what is in the set by then are not written.
 
-    The set is for what the command tells itself, in its own words.
+    The set is for packs that failed, by key, and for tools whose definition is held back: the command tells of them.
     """
     told: set[str] = set()
     waiting: list[logging.LogRecord] = []
@@ -81,5 +81,5 @@ def unless_told() -> Iterator[set[str]]:
         for handler in handlers:
             handler.kept = None
             for record in waiting:
-                if not record.getMessage().startswith(tuple(told)):
+                if not {getattr(record, name, None) for name in ("failed_pack", "held_back")} & told:
                     handler.handle(record)
