@@ -204,8 +204,8 @@ class _Editor:
 class _JSONEditor(_Editor):
     """Writes JSON, on lines of its own where the text has some, with the text's own indentation."""
 
-    def is_within_flow(self, nodes: list[Any]) -> bool:  # noqa: ARG002 - all of it is
-        return True
+    def is_within_flow(self, nodes: list[Any]) -> bool:  # noqa: ARG002 - all of it is, and `as_block` knows that
+        return False
 
     def as_block(self, nodes: list[Any], value: Any) -> list[Splice]:
         start, end = self.bounds(nodes[-1])
