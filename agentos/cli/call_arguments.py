@@ -44,11 +44,11 @@ def read_arguments(schema: Schema, words: Sequence[str], text: str | None = None
         if name in seen and not _is_list(schema, wanted, arguments[name]):
             raise Fail(f"{name} is given twice, and it is no list", code=2)
         try:
-            content = _content(value)
+            content = _text_or_file(value)
             made = _json(content) if is_raw else _read(schema, wanted, content)
         except Misread as misread:
             raise Fail(f"{name}: {misread}", code=2) from None
-        arguments[name] = [*arguments[name], *_listed(made)] if name in seen else made
+        arguments[name] = [*arguments[name], *_as_list(made)] if name in seen else made
         seen.add(name)
     return arguments
 
@@ -56,11 +56,11 @@ def read_arguments(schema: Schema, words: Sequence[str], text: str | None = None
 def read_object(text: str) -> dict[str, Any]:
     """Return the JSON object that `--args` gives: in itself, in a file (`@file`), or on stdin (`-`)."""
     try:
-        found = _json(_content("@-" if text == "-" else text))
+        found = _json(_text_or_file("@-" if text == "-" else text))
     except Misread as misread:
         raise Fail(f"--args: {misread}", code=2) from None
     if not isinstance(found, dict):
-        raise Fail(f"--args: expected a JSON object, got {_noun(found)}", code=2)
+        raise Fail(f"--args: expected a JSON object, got {_type_text(found)}", code=2)
     return found
 
 
@@ -73,7 +73,7 @@ def _split(word: str) -> tuple[str, bool, str]:
     return name, is_raw, value
 
 
-def _listed(made: Any) -> list[Any]:
+def _as_list(made: Any) -> list[Any]:
     return made if isinstance(made, list) else [made]
 
 
@@ -183,7 +183,7 @@ def _array(root: Schema, schema: Any, text: str) -> list[Any]:
 def _object(root: Schema, schema: Any, text: str) -> dict[str, Any]:  # noqa: ARG001
     found = _json(text)
     if not isinstance(found, dict):
-        raise Misread(f"expected a JSON object, got {_noun(found)}")
+        raise Misread(f"expected a JSON object, got {_type_text(found)}")
     return found
 
 
@@ -206,7 +206,7 @@ _NOUNS = {
 }
 
 
-def _noun(value: Any) -> str:
+def _type_text(value: Any) -> str:
     return _NOUNS[_type(value)]
 
 
@@ -224,7 +224,7 @@ def _json(text: str) -> Any:
         raise Misread(f"expected JSON, got {text[:60]!r} ({error})") from None
 
 
-def _content(text: str) -> str:
+def _text_or_file(text: str) -> str:
     """Return the text itself, or what is in the file that it names."""
     if text.startswith("@@") or not text.startswith("@"):
         return _decoded(text).removeprefix("@")

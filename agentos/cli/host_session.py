@@ -65,19 +65,19 @@ def data_of(result: "ToolResult") -> dict[str, Any]:
     return {
         **told,
         "meta": result.meta,
-        "error": {"type": error.type, "message": error.message, "details": _tokenless(error.details)},
+        "error": {"type": error.type, "message": error.message, "details": _without_token(error.details)},
     }
 
 
-def _tokenless(details: Mapping[str, Any]) -> dict[str, Any]:
+def _without_token(details: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in details.items() if key != "token"}
 
 
-def tell_result(out: "Out", result: "ToolResult", *, hint: str | None = None, **more: Any) -> int:
+def print_result(out: "Out", result: "ToolResult", *, hint: str | None = None, **more: Any) -> int:
     """Tell how a call ended: what came out of it on stdout, why it failed on stderr. Return the exit code."""
     out.data({**more, **data_of(result), **({} if hint is None else {"hint": hint})})
     if result.success:
-        out.say(_shown(out, result))
+        out.say(_result_text(out, result))
     elif not out.is_json:
         out.fail(result.content, hint)
     return code_of(result)
@@ -91,17 +91,17 @@ async def way_out(app: "App", host: "AgentOS", name: str, result: "ToolResult") 
     from agentos.cli.held_back import held_tool, way_to_accept
 
     held = held_tool(host, await host.pins.pending(), name) if kind == "DefinitionChanged" else None
-    return _way_to_know(host, name) if held is None else f"`{way_to_accept(app.config, held)}` accepts it"
+    return _where_to_look(host, name) if held is None else f"`{way_to_accept(app.config, held)}` accepts it"
 
 
-def _way_to_know(host: "AgentOS", name: str) -> str:
+def _where_to_look(host: "AgentOS", name: str) -> str:
     id = name.rpartition(":")[2]
     if host.extensions.registry("tool").stack(id):
         return f"`agentos why {shlex.quote(f'tool:{id}')}` says more"
     return "`agentos tools list` shows what there is"
 
 
-def _shown(out: "Out", result: "ToolResult") -> str:
+def _result_text(out: "Out", result: "ToolResult") -> str:
     """Return the content; JSON that nobody put into words is laid out for whoever reads it at a terminal."""
     if not isinstance(result.output, dict | list) or not out.console.is_terminal:
         return result.content

@@ -192,7 +192,7 @@ def _overrides_in(data: Any, path: Path) -> Overrides:
     keys = [key for key in data if key in OF_MANIFESTS] if isinstance(data, dict) else []
     if not keys:
         return as_overrides(data, str(path))
-    problems = [Problem(key, _misplaced(key)) for key in keys]
+    problems = [Problem(key, _misplaced_fault(key)) for key in keys]
     try:
         as_overrides({key: value for key, value in data.items() if key not in keys})
     except ManifestError as error:
@@ -200,7 +200,7 @@ def _overrides_in(data: Any, path: Path) -> Overrides:
     raise ManifestError(str(path), problems)
 
 
-def _misplaced(key: str) -> str:
+def _misplaced_fault(key: str) -> str:
     only = "only overrides belong here"
     return f"{only}; leave out the leading `overrides`" if key == "overrides" else f"{only}; it goes into the manifest"
 
@@ -209,12 +209,12 @@ def _from_environment(problems: list[str], environ: Mapping[str, str]) -> Iterat
     """Yield what each variable says. A blank one says nothing."""
     for variable, key in _KEYS.items():
         if text := environ.get(variable, "").strip():
-            data = {key: _read(key, text)}
+            data = {key: _parse_variable(key, text)}
             problems += [f"{variable}: {problem.message}" for problem in check(data, "manifest")]
             yield data, variable
 
 
-def _read(key: str, text: str) -> Any:
+def _parse_variable(key: str, text: str) -> Any:
     if key == "deny":
         return [name for part in text.split(",") if (name := part.strip())]
     if key == "proposalTtl":

@@ -14,13 +14,13 @@ _OTHERS = 0o077
 def faults_of_kept() -> Iterator[tuple[str, str]]:
     """Yield what is wrong with what is kept, each with the cure: files that can't be read, or that others can use."""
     vault = SecretVault()
-    yield from dict.fromkeys(_faults(vault))
+    yield from dict.fromkeys(_faults_of_values(vault))
     for file in (vault.path, vault.path.with_name(KEY)):
         if os.name == "posix" and file.is_file() and stat.S_IMODE(file.stat().st_mode) & _OTHERS:
             yield f"{file} is open to other users", f"chmod 600 {quote(str(file))}"
 
 
-def _faults(vault: SecretVault) -> Iterator[tuple[str, str]]:
+def _faults_of_values(vault: SecretVault) -> Iterator[tuple[str, str]]:
     try:
         kept = list(vault.kept())
     except (SecretError, OSError) as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, tell_result, working_host
+from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, print_result, working_host
 from agentos.cli.terminal.harmless_text import one_line
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def _list(app: App) -> int:
             (one.effect, EFFECTS.get(one.effect, "bold red")),
             _arguments(one),
             one.principal.key,
-            _left(one),
+            _time_left(one),
             one.reason,
         )
         for one in waiting
@@ -79,7 +79,7 @@ def _arguments(proposal: "Proposal") -> str:
     return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…"
 
 
-def _left(proposal: "Proposal") -> str:
+def _time_left(proposal: "Proposal") -> str:
     """Say for how long a proposal waits yet."""
     seconds = max(0, int((proposal.expires_at - datetime.now(UTC)).total_seconds()))
     return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"  # noqa: PLR2004 - two minutes
@@ -118,34 +118,34 @@ async def _show(app: App, id: str) -> int:
 
     out = app.out
     async with records(app.config) as found:
-        stored = await _known(found, id)
+        stored = await _stored_proposal(found, id)
     proposal, result = stored.proposal, stored_result(stored)
     out.data({**_data(proposal), "result": None if result is None else data_of(result)})
     if not out.is_json:
         fits = len(proposal.id) + INDENT <= out.console.width  # a piece of it does, too, and can be copied
-        more = [("id", proposal.id if fits else proposal.id[:_SHORT]), ("state", _fate(proposal))]
+        more = [("id", proposal.id if fits else proposal.id[:_SHORT]), ("state", _state_text(proposal))]
         more += [] if result is None else [("result", result.content)]
         out.say(describe(proposal, out.console, *more))
     return 0
 
 
-def _fate(proposal: "Proposal") -> str:
+def _state_text(proposal: "Proposal") -> str:
     if proposal.state == "proposed":
-        return f"waits until {proposal.expires_at.isoformat(timespec='seconds')} ({_left(proposal)})"
+        return f"waits until {proposal.expires_at.isoformat(timespec='seconds')} ({_time_left(proposal)})"
     by = f" by {proposal.decided_by}" if proposal.decided_by else ""
     return f"{proposal.state}{by}{f': {proposal.note}' if proposal.note else ''}"
 
 
-async def _known(found: "Records | None", id: str) -> "Stored":
+async def _stored_proposal(found: "Records | None", id: str) -> "Stored":
     """Return the proposal that an id, or the beginning of one, means."""
-    whole = id if found is None else await _whole(found, id)
+    whole = id if found is None else await _full_id(found, id)
     stored = None if found is None else await found.proposals.by_id(whole)
     if stored is None:
         raise Fail(f"there is no proposal {id[:64]!r}", hint="`agentos approvals list` shows those that wait")
     return stored
 
 
-async def _whole(found: "Records", id: str) -> str:
+async def _full_id(found: "Records", id: str) -> str:
     """Return the id that is meant: one that waits, else any."""
     if len(id) < _SHORTEST:
         raise Fail(f"{id!r} is too short for an id: give at least {_SHORTEST} characters", code=2)
@@ -177,12 +177,12 @@ def approve(app: App, id: str, yes: bool, approve_destructive: bool) -> int:
 
 async def _approve(app: App, id: str, *, is_sure: bool, is_very_sure: bool) -> int:
     from agentos.cli.terminal.approval_dialog import Approver
-    from agentos.cli.terminal.call_progress import Progress
+    from agentos.cli.terminal.call_progress import ProgressLine
 
-    proposal = await _looked_up(app, id)
+    proposal = await _find_proposal(app, id)
     await _confirm(app, proposal, is_agreed=is_very_sure or (is_sure and proposal.effect != DESTRUCTIVE))
     async with working_host(app, tells_held_back=False) as host:
-        progress = Progress(app.out)
+        progress = ProgressLine(app.out)
         host.extensions.on(progress)
         await Approver(app.out, host, app.principal, yes=is_sure, clear=progress.clear).attach()
         try:
@@ -193,17 +193,17 @@ async def _approve(app: App, id: str, *, is_sure: bool, is_very_sure: bool) -> i
             raise
         finally:
             progress.clear()
-        code = tell_result(app.out, result, proposal=proposal.id)
-    if result.error is not None and result.error.type == "ProposalInvalid" and (hint := _way(app, proposal)):
+        code = print_result(app.out, result, proposal=proposal.id)
+    if result.error is not None and result.error.type == "ProposalInvalid" and (hint := _who_decides(app, proposal)):
         app.out.note(hint)
     return code
 
 
-async def _looked_up(app: App, id: str) -> "Proposal":
+async def _find_proposal(app: App, id: str) -> "Proposal":
     from agentos.cli.store_records import records
 
     async with records(app.config) as found:
-        return (await _known(found, id)).proposal
+        return (await _stored_proposal(found, id)).proposal
 
 
 async def _confirm(app: App, proposal: "Proposal", *, is_agreed: bool) -> None:
@@ -227,7 +227,7 @@ async def _confirm(app: App, proposal: "Proposal", *, is_agreed: bool) -> None:
         raise Fail(f"not approved; proposal {proposal.id} waits on", code=REFUSED)
 
 
-def _way(app: App, proposal: "Proposal") -> str | None:
+def _who_decides(app: App, proposal: "Proposal") -> str | None:
     """Say how a proposal of somebody else is decided on."""
     from agentos.model.principal import Principal
 
@@ -247,7 +247,7 @@ def _refusing(app: App, proposal: "Proposal") -> Iterator[None]:
     try:
         yield
     except ProposalError as error:
-        raise Fail(str(error), code=REFUSED, hint=_way(app, proposal)) from None
+        raise Fail(str(error), code=REFUSED, hint=_who_decides(app, proposal)) from None
 
 
 @approvals.command(
@@ -271,9 +271,9 @@ async def _edit(app: App, id: str, words: Sequence[str], text: str | None) -> in
 
     if not words and text is None:
         raise Fail("nothing is to be changed", code=2, hint="give name=value, or --args with a JSON object")
-    old = await _looked_up(app, id)
+    old = await _find_proposal(app, id)
     async with working_host(app, tells_held_back=False) as host:
-        arguments = _edited(host, old, words, text)
+        arguments = _new_arguments(host, old, words, text)
         _require_fit(host, old, arguments)
         with _refusing(app, old):
             new = await host.approvals.edit(old.id, arguments, by=app.principal)
@@ -284,7 +284,7 @@ async def _edit(app: App, id: str, words: Sequence[str], text: str | None) -> in
     return 0
 
 
-def _edited(host: "AgentOS", old: "Proposal", words: Sequence[str], text: str | None) -> dict[str, Any]:
+def _new_arguments(host: "AgentOS", old: "Proposal", words: Sequence[str], text: str | None) -> dict[str, Any]:
     """Return all the arguments: anew if they are given as JSON, else the old ones with some changed."""
     from agentos.cli.call_arguments import read_arguments
 
@@ -315,7 +315,7 @@ def reject(app: App, id: str, reason: str) -> int:
 
 
 async def _reject(app: App, id: str, reason: str) -> int:
-    proposal = await _looked_up(app, id)
+    proposal = await _find_proposal(app, id)
     async with working_host(app, tells_held_back=False) as host:
         with _refusing(app, proposal):
             await host.approvals.reject(proposal.id, reason, by=app.principal)

@@ -50,7 +50,7 @@ async def _list(app: App) -> int:
     from agentos.cli.store_records import records
 
     async with records(app.config) as found:
-        known = [] if found is None else await found.grants.list(_whose(app))
+        known = [] if found is None else await found.grants.list(_principal_key(app))
     app.out.data({"grants": [_data(one) for one in known]})
     rows = [
         (
@@ -58,7 +58,7 @@ async def _list(app: App) -> int:
             one.tool,
             (one.decision, _STYLES.get(one.decision, "")),
             "everybody" if one.principal is None else one.principal,
-            _where(one),
+            _scope_text(one),
             f"{one.created_at:%Y-%m-%d} by {one.created_by}",
         )
         for one in known
@@ -67,11 +67,11 @@ async def _list(app: App) -> int:
     return 0
 
 
-def _whose(app: App) -> str | None:
+def _principal_key(app: App) -> str | None:
     return app.principal.key if app.given.get("principal") else None
 
 
-def _where(grant: "Grant") -> str:
+def _scope_text(grant: "Grant") -> str:
     said = [] if grant.arguments is None else [str(grant.arguments)]
     return one_line("; ".join([*said, *([f"session {grant.session}"] if grant.session else [])]))
 
@@ -125,11 +125,11 @@ def add(app: App, *, tool: str, decision: str, patterns: Sequence[str], kind: st
     if decision == "session" and session is None:
         raise Fail("a grant for a session needs to know which", code=USAGE, hint="name it with --session")
     require_store(app.config)
-    given = {"arguments": _pattern(patterns, kind), "session": session, "principal": _whose(app)}
+    given = {"arguments": _parse_patterns(patterns, kind), "session": session, "principal": _principal_key(app)}
     return app.run(_add(app, tool, decision, given))
 
 
-def _pattern(patterns: Sequence[str], kind: str) -> Any:
+def _parse_patterns(patterns: Sequence[str], kind: str) -> Any:
     from agentos.errors import RuleError
     from agentos.rules.intervention import ArgumentPattern
 
@@ -151,14 +151,14 @@ async def _add(app: App, tool: str, decision: Any, given: dict[str, Any]) -> int
     from agentos.model.principal import Principal
 
     async with working_host(app, tells_held_back=False) as host:
-        _tell_of_tool(app, host, tool, decision)
+        _warn_of_tool(app, host, tool, decision)
         grant = await host.grants.add(tool, decision, by=Principal.system(), **given)
     app.out.data(_data(grant))
     app.out.say(f"{grant}; `agentos grants revoke {grant.id[:_SHORT]}` takes it back")
     return 0
 
 
-def _tell_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
+def _warn_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
     """Say what a grant will not do: forbid what nothing is called, or let a call run that may destroy something."""
     from agentos.model.field_checks import did_you_mean
 

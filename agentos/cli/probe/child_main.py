@@ -14,7 +14,7 @@ from agentos.access.lock import LockedPack
 from agentos.cli.host_session import reason_of
 from agentos.cli.layered_config import Config, kept_secrets, load_config
 from agentos.cli.pack_flags import Memory, is_there
-from agentos.cli.probe.child_process import answer
+from agentos.cli.probe.child_process import serve_request
 from agentos.cli.store_faults import faults_of_file
 from agentos.cli.terminal.output import plain
 from agentos.errors import AgentOSError, StoreError
@@ -36,7 +36,7 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
     config = load_config(request["manifest"])
     locks = request.get("locks", False)
     store = request.get("store", config.manifest.store)
-    memory, fault = (Memory(Store(None), mode="off"), None) if locks else await _memory(config, store)
+    memory, fault = (Memory(Store(None), mode="off"), None) if locks else await _open_memory(config, store)
     manager = _manager(config, memory)
     memory.pins.attach(manager)
     own: dict[str, Mapping[str, str]] = {}
@@ -52,7 +52,7 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
     pending = [{"tool": pin.tool, "state": pin.state, "reason": pin.message} for pin in pins]
     held = {pin.tool: pin.message for pin in pins}
     stacks = [
-        await _stack(sources, own, manager.registry(kind), id)
+        await _stack_data(sources, own, manager.registry(kind), id)
         for kind in manager.kinds()
         for id in manager.registry(kind).ids()
     ]
@@ -66,7 +66,7 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
     await memory.close()
 
 
-async def _memory(config: Config, location: str | None) -> tuple[Memory, str | None]:
+async def _open_memory(config: Config, location: str | None) -> tuple[Memory, str | None]:
     """Return what the store at *location* remembers. One that can't be used is told of, and one in memory steps in."""
     settings = config.manifest.settings
     mode = settings.pins
@@ -122,12 +122,12 @@ def _outcome(manager: ExtensionManager, outcome: PackOutcome, label: str, *, lin
         "pack": record.name,
         "version": record.version,
         "origin": record.source.origin,
-        "offers": [_offer(entry) for entry in entries],
+        "offers": [_offered(entry) for entry in entries],
         "findings": _findings(record.name, record.version, entries) if lint else [],
     }
 
 
-def _offer(entry: Entry) -> dict[str, Any]:
+def _offered(entry: Entry) -> dict[str, Any]:
     payload = entry.payload if entry.kind == "tool" else None
     description = str(getattr(payload, "description", None) or "")
     return {
@@ -146,15 +146,15 @@ def _findings(name: str, version: str | None, entries: Iterable[Entry]) -> list[
     return [attrs.asdict(finding) for finding in lint_pack(made)]
 
 
-async def _stack(
+async def _stack_data(
     sources: SecretSources, own: Mapping[str, Mapping[str, str]], registry: Registry, id: str
 ) -> dict[str, Any]:
     """Tell of a stack; *own* has the secrets in packs' own options, by pack."""
-    entries = [await _entry(sources, own.get(entry.source.pack, {}), entry) for entry in registry.stack(id)]
+    entries = [await _entry_data(sources, own.get(entry.source.pack, {}), entry) for entry in registry.stack(id)]
     return {"kind": registry.kind, "id": id, "entries": entries}
 
 
-async def _entry(sources: SecretSources, own: Mapping[str, str], entry: Entry) -> dict[str, Any]:
+async def _entry_data(sources: SecretSources, own: Mapping[str, str], entry: Entry) -> dict[str, Any]:
     return {
         "pack": entry.source.pack,
         "version": entry.source.version,
@@ -163,18 +163,20 @@ async def _entry(sources: SecretSources, own: Mapping[str, str], entry: Entry) -
         "state": str(entry.state),
         "reason": entry.reason,
         "wraps": entry.descriptor.wraps,
-        "secrets": [await _secret(sources, own, one) for one in entry.descriptor.required_secrets],
-        "rules": _rules(entry),
+        "secrets": [await _secret_data(sources, own, one) for one in entry.descriptor.required_secrets],
+        "rules": _access_rules(entry),
     }
 
 
-def _rules(entry: Entry) -> list[str] | None:
+def _access_rules(entry: Entry) -> list[str] | None:
     """Return what a principal needs to call a tool; None for what is none."""
     tool: Any = as_tool(entry.payload) if entry.kind == "tool" else None
     return None if tool is None else [] if tool.is_public else list(tool.required_access)
 
 
-async def _secret(sources: SecretSources, own: Mapping[str, str], requirement: SecretRequirement) -> dict[str, Any]:
+async def _secret_data(
+    sources: SecretSources, own: Mapping[str, str], requirement: SecretRequirement
+) -> dict[str, Any]:
     """Say whether a secret is there and where it was found; never what it is."""
     await sources.fetch([requirement.id])
     found = sources.find(requirement.id, own)
@@ -183,7 +185,7 @@ async def _secret(sources: SecretSources, own: Mapping[str, str], requirement: S
 
 def main() -> None:
     """Answer the request on stdin."""
-    answer(lambda request, teller: asyncio.run(probe(request, teller.tell, teller.mark)))
+    serve_request(lambda request, teller: asyncio.run(probe(request, teller.tell, teller.mark)))
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ class _Formatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        return clean(_brief(text) if self._is_brief else text)
+        return clean(_without_traceback(text) if self._is_brief else text)
 
 
-def _brief(text: str) -> str:
+def _without_traceback(text: str) -> str:
     found = _TRACEBACK.search(text)
     if found is None:
         return text
@@ -65,7 +65,7 @@ def show_logs(verbosity: int) -> None:
 
 
 @contextlib.contextmanager
-def unless_told() -> Iterator[set[str]]:
+def hold_logs() -> Iterator[set[str]]:
     """Let what is logged wait for the end of the block. Lines about what is in the set by then are not written.
 
     The set is for packs that failed, by key, and for tools whose definition is held back: the command tells of them.
