@@ -4,7 +4,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -163,6 +163,17 @@ class App:
 
 
 pass_app = click.make_pass_decorator(App)
+
+
+def run_async(command: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., T]:
+    """Let a command be a coroutine function that takes the App first; it is run to its end."""
+
+    @pass_app
+    @wraps(command)
+    def run(app: App, /, *arguments: Any, **options: Any) -> T:
+        return app.run(command(app, *arguments, **options))
+
+    return run
 
 
 @contextlib.contextmanager

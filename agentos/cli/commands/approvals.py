@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, examples, run_async
 from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, print_result, working_host
 from agentos.cli.terminal.harmless_text import one_line
 
@@ -39,13 +39,9 @@ def approvals() -> None:
 
 
 @approvals.command("list", epilog=examples("agentos approvals list", "agentos approvals list --principal ann --json"))
-@pass_app
-def list_(app: App) -> int:
+@run_async
+async def list_(app: App) -> int:
     """List the calls that wait, oldest first; with --principal, those of one principal."""
-    return app.run(_list(app))
-
-
-async def _list(app: App) -> int:
     from agentos.cli.store_records import records
 
     out, whose = app.out, app.principal.key if app.given.get("principal") else None
@@ -82,7 +78,10 @@ def _arguments(proposal: "Proposal") -> str:
 def _time_left(proposal: "Proposal") -> str:
     """Say for how long a proposal waits yet."""
     seconds = max(0, int((proposal.expires_at - datetime.now(UTC)).total_seconds()))
-    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"  # noqa: PLR2004 - two minutes
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
 
 
 def _data(proposal: "Proposal") -> dict[str, Any]:
@@ -104,13 +103,9 @@ def _data(proposal: "Proposal") -> dict[str, Any]:
 
 @approvals.command(epilog=examples("agentos approvals show 3f2a91c0", "agentos approvals show 3f2a91c0 --json"))
 @click.argument("id")
-@pass_app
-def show(app: App, id: str) -> int:
+@run_async
+async def show(app: App, id: str) -> int:
     """Show what exactly would run, or what became of it."""
-    return app.run(_show(app, id))
-
-
-async def _show(app: App, id: str) -> int:
     from agentos.access.proposals import stored_result
     from agentos.cli.host_session import data_of
     from agentos.cli.store_records import records
@@ -169,22 +164,18 @@ async def _full_id(found: "Records", id: str) -> str:
 @click.argument("id")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask again; never for what may destroy something.")
 @click.option("--approve-destructive", is_flag=True, help="Do not ask again, even if it may destroy something.")
-@pass_app
-def approve(app: App, id: str, yes: bool, approve_destructive: bool) -> int:
+@run_async
+async def approve(app: App, id: str, yes: bool, approve_destructive: bool) -> int:
     """Run what was proposed, once, and tell its result. What will run is shown first."""
-    return app.run(_approve(app, id, is_sure=yes, is_very_sure=approve_destructive))
-
-
-async def _approve(app: App, id: str, *, is_sure: bool, is_very_sure: bool) -> int:
     from agentos.cli.terminal.approval_dialog import Approver
     from agentos.cli.terminal.call_progress import ProgressLine
 
     proposal = await _find_proposal(app, id)
-    await _confirm(app, proposal, is_agreed=is_very_sure or (is_sure and proposal.effect != DESTRUCTIVE))
+    await _confirm(app, proposal, is_agreed=approve_destructive or (yes and proposal.effect != DESTRUCTIVE))
     async with working_host(app, tells_held_back=False) as host:
         progress = ProgressLine(app.out)
         host.extensions.on(progress)
-        await Approver(app.out, host, app.principal, yes=is_sure, clear=progress.clear).attach()
+        await Approver(app.out, host, app.principal, yes=yes, clear=progress.clear).attach()
         try:
             result = await host.approvals.approve(proposal.id, by=app.principal)
         except asyncio.CancelledError:
@@ -260,23 +251,19 @@ def _refusing(app: App, proposal: "Proposal") -> Iterator[None]:
 @click.option(
     "--args", "text", metavar="JSON", help="All arguments anew, as a JSON object; - reads stdin, @FILE a file."
 )
-@pass_app
-def edit(app: App, id: str, arguments: Sequence[str], text: str | None) -> int:
+@run_async
+async def edit(app: App, id: str, arguments: Sequence[str], text: str | None) -> int:
     """Replace a call that waits by one with other arguments. It gets an id of its own, and waits as well."""
-    return app.run(_edit(app, id, arguments, text))
-
-
-async def _edit(app: App, id: str, words: Sequence[str], text: str | None) -> int:
     from agentos.cli.terminal.approval_dialog import describe
 
-    if not words and text is None:
+    if not arguments and text is None:
         raise Fail("nothing is to be changed", code=2, hint="give name=value, or --args with a JSON object")
     old = await _find_proposal(app, id)
     async with working_host(app, tells_held_back=False) as host:
-        arguments = _new_arguments(host, old, words, text)
-        _require_fit(host, old, arguments)
+        changed = _new_arguments(host, old, arguments, text)
+        _require_fit(host, old, changed)
         with _refusing(app, old):
-            new = await host.approvals.edit(old.id, arguments, by=app.principal)
+            new = await host.approvals.edit(old.id, changed, by=app.principal)
     app.out.data(_data(new))
     if not app.out.is_json:
         app.out.say(describe(new, app.out.console))
@@ -308,13 +295,9 @@ def _require_fit(host: "AgentOS", old: "Proposal", arguments: Mapping[str, Any])
 @approvals.command(epilog=examples('agentos approvals reject 3f2a91c0 --reason "wrong address"'))
 @click.argument("id")
 @click.option("--reason", default="no reason given", help="Why, for the record and for whoever made the call.")
-@pass_app
-def reject(app: App, id: str, reason: str) -> int:
+@run_async
+async def reject(app: App, id: str, reason: str) -> int:
     """Close a call that waits. It will not run."""
-    return app.run(_reject(app, id, reason))
-
-
-async def _reject(app: App, id: str, reason: str) -> int:
     proposal = await _find_proposal(app, id)
     async with working_host(app, tells_held_back=False) as host:
         with _refusing(app, proposal):

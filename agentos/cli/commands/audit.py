@@ -13,7 +13,7 @@ import attrs
 import click
 
 from agentos.base.atomic_files import replacing
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.terminal.harmless_text import clean, counted, one_line
 
 if TYPE_CHECKING:
@@ -88,15 +88,12 @@ def _parse_time(context: click.Context, parameter: click.Parameter, value: str |
 @click.option("--event", metavar="PATTERN", help="Only records of that event, such as call, decision or proposal*.")
 @click.option("--since", metavar="TIME", callback=_parse_time, help="Only since then: a time, or 30m, 2h, 7d ago.")
 @click.option("--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="The newest so many.")
-@pass_app
-def show(
+@run_async
+async def show(
     app: App, tool: str | None, principal: str | None, event: str | None, since: datetime | None, limit: int
 ) -> int:
     """Show the newest records, oldest first."""
-    return app.run(_show(app, RecordFilter(tool=tool, principal=principal, event=event, since=since), limit))
-
-
-async def _show(app: App, wanted: RecordFilter, limit: int) -> int:
+    wanted = RecordFilter(tool=tool, principal=principal, event=event, since=since)
     out, found = app.out, list["AuditRecord"]()
     async with _open_log(app) as log:
         if log is not None:
@@ -156,33 +153,18 @@ async def _open_log(app: App) -> "AsyncIterator[Audit | None]":
 
 @audit.command(epilog=examples("agentos audit verify", "agentos audit verify --known 1204:9f2c... --json"))
 @click.option("--known", metavar="NR:HASH", help="The end of the log as it was verified earlier and noted elsewhere.")
-@pass_app
-def verify(app: App, known: str | None) -> int:
+@run_async
+async def verify(app: App, known: str | None) -> int:
     """Recompute the whole chain. Exits 1 and names the first link that is broken.
 
     The end of the log is told: kept elsewhere and given as --known, it shows whether the whole log was rolled back.
     """
-    return app.run(_verify(app, _parse_head(known)))
-
-
-def _parse_head(known: str | None) -> "AuditHead | None":
-    from agentos.access.audit import AuditHead
-
-    if known is None:
-        return None
-    seq, colon, hash = known.partition(":")
-    if not colon or not seq.isdecimal() or not re.fullmatch("[0-9a-f]{64}", hash):
-        raise Fail("--known: expected NR:HASH, as `agentos audit verify` tells it", code=2)
-    return AuditHead(int(seq), hash)
-
-
-async def _verify(app: App, known: "AuditHead | None") -> int:
     from agentos.access.audit import GENESIS, AuditHead, AuditVerdict
 
-    out = app.out
+    out, noted = app.out, _parse_head(known)
     async with _open_log(app) as log:
-        empty = AuditVerdict(ok=known is None or known.seq == 0, reason="there is no log at all", broken_at=1)
-        verdict = empty if log is None else await log.verify(known=known)
+        empty = AuditVerdict(ok=noted is None or noted.seq == 0, reason="there is no log at all", broken_at=1)
+        verdict = empty if log is None else await log.verify(known=noted)
         head = AuditHead(0, GENESIS) if log is None or not verdict.ok else await log.head()
     out.data(
         {
@@ -199,6 +181,17 @@ async def _verify(app: App, known: "AuditHead | None") -> int:
     if not out.is_json:
         out.fail(f"the chain is broken at record {verdict.broken_at}: {verdict.reason}")
     return 1
+
+
+def _parse_head(known: str | None) -> "AuditHead | None":
+    from agentos.access.audit import AuditHead
+
+    if known is None:
+        return None
+    seq, colon, hash = known.partition(":")
+    if not colon or not seq.isdecimal() or not re.fullmatch("[0-9a-f]{64}", hash):
+        raise Fail("--known: expected NR:HASH, as `agentos audit verify` tells it", code=2)
+    return AuditHead(int(seq), hash)
 
 
 # -- export ------------------------------------------------------------------------------------------------------------

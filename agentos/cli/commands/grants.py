@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.host_session import DESTRUCTIVE, USAGE, working_host
 from agentos.cli.terminal.harmless_text import one_line
 
@@ -40,13 +40,9 @@ def grants() -> None:
 
 
 @grants.command("list", epilog=examples("agentos grants list", "agentos grants list --principal ann --json"))
-@pass_app
-def list_(app: App) -> int:
+@run_async
+async def list_(app: App) -> int:
     """List the grants in force, oldest first; with --principal, those that are about it."""
-    return app.run(_list(app))
-
-
-async def _list(app: App) -> int:
     from agentos.cli.store_records import records
 
     async with records(app.config) as found:
@@ -179,13 +175,9 @@ def _warn_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
 
 @grants.command(epilog=examples("agentos grants revoke 3f2a91c0"))
 @click.argument("id")
-@pass_app
-def revoke(app: App, id: str) -> int:
+@run_async
+async def revoke(app: App, id: str) -> int:
     """Take a grant back; its ID may be cut short."""
-    return app.run(_revoke(app, id))
-
-
-async def _revoke(app: App, id: str) -> int:
     from agentos.cli.store_records import records
 
     async with records(app.config, writes=True) as found:

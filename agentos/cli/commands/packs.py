@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.host_session import USAGE
 from agentos.cli.inspection import deadline_option, inspect_packs
 from agentos.cli.manifest_edit.edits import GONE
@@ -455,23 +455,19 @@ async def _write_flag(config: "Config", key: str, *, enabled: bool) -> tuple[boo
 @click.argument("tools", nargs=-1)
 @click.option("--all", "takes_all", is_flag=True, help="Accept everything that waits.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask at a terminal.")
-@pass_app
-def accept(app: App, *, tools: tuple[str, ...], takes_all: bool, yes: bool) -> int:
+@run_async
+async def accept(app: App, *, tools: tuple[str, ...], takes_all: bool, yes: bool) -> int:
     """Accept definitions that are held back because they are new or changed; without names, show what waits.
 
     TOOLS are named as pack:tool. At a terminal, what changed is shown and asked about first.
     """
-    return app.run(_accept(app, tools, takes_all=takes_all, is_sure=yes))
-
-
-async def _accept(app: App, tools: tuple[str, ...], *, takes_all: bool, is_sure: bool) -> int:
     from agentos.cli.host_session import REFUSED, working_host
 
     async with working_host(app, tells_held_back=False) as host:
         waiting = {pin.tool: pin for pin in await host.pins.pending()}
         chosen = list(waiting) if takes_all else list(dict.fromkeys(tools))
         _require_waiting(app, chosen, waiting)
-        agreed = [tool for tool in chosen if is_sure or await _agrees(app, waiting[tool])]
+        agreed = [tool for tool in chosen if yes or await _agrees(app, waiting[tool])]
         for tool in agreed:
             await host.pins.accept(tool, by=app.principal)
     _print_accepted(app, agreed, [pin for tool, pin in waiting.items() if tool not in chosen])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.host_session import EFFECTS, way_out, working_host
 from agentos.cli.terminal.harmless_text import one_line
 
@@ -35,13 +35,9 @@ def tools() -> None:
     epilog=examples("agentos tools list", "agentos tools list 'file_*'", "agentos tools list --principal ann --json"),
 )
 @click.argument("pattern", default="*")
-@pass_app
-def list_(app: App, pattern: str) -> int:
+@run_async
+async def list_(app: App, pattern: str) -> int:
     """List the tools that can be called; PATTERN picks some by name or pack:name."""
-    return app.run(_list(app, pattern))
-
-
-async def _list(app: App, pattern: str) -> int:
     async with working_host(app) as host:
         known = host.tools.list_available_tools(app.principal)
         infos = [info for info in known if _fits(info, pattern)]
@@ -77,13 +73,9 @@ def _fits(info: "ToolInfo", pattern: str) -> bool:
 
 @tools.command(epilog=examples("agentos tools show add", "agentos tools show math:add --json"))
 @click.argument("name")
-@pass_app
-def show(app: App, name: str) -> int:
+@run_async
+async def show(app: App, name: str) -> int:
     """Show what a tool does, what it takes, who may call it, and where it comes from."""
-    return app.run(_show(app, name))
-
-
-async def _show(app: App, name: str) -> int:
     async with working_host(app, tells_held_back=False) as host:
         prepared = await _require_tool(app, host, name)
         app.out.data(_data(prepared))
