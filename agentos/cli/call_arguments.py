@@ -141,33 +141,25 @@ def _read(root: Schema, schema: Any, text: str) -> Any:
             return _READERS[type](root, schema, text)
         except Misread as error:
             misread.append(error)
+        except ValueError:
+            misread.append(Misread(_expected([type], text)))
     raise misread[0] if len(misread) == 1 else Misread(_expected(types, text))
 
 
-def _integer(root: Schema, schema: Any, text: str) -> int:  # noqa: ARG001 - one signature for all
-    try:
-        return int(text)
-    except ValueError:
-        raise Misread(_expected(["integer"], text)) from None
+def _number(text: str) -> float:
+    return int(text) if text.strip().lstrip("+-").isdigit() else float(text)
 
 
-def _number(root: Schema, schema: Any, text: str) -> float:  # noqa: ARG001
-    try:
-        return int(text) if text.strip().lstrip("+-").isdigit() else float(text)
-    except ValueError:
-        raise Misread(_expected(["number"], text)) from None
-
-
-def _boolean(root: Schema, schema: Any, text: str) -> bool:  # noqa: ARG001
+def _boolean(text: str) -> bool:
     word = text.strip().lower()
     if word not in _TRUE + _FALSE:
-        raise Misread(_expected(["boolean"], text))
+        raise ValueError(text)
     return word in _TRUE
 
 
-def _null(root: Schema, schema: Any, text: str) -> None:  # noqa: ARG001
+def _null(text: str) -> None:
     if text.strip() not in ("null", ""):
-        raise Misread(_expected(["null"], text))
+        raise ValueError(text)
 
 
 def _array(root: Schema, schema: Any, text: str) -> list[Any]:
@@ -188,10 +180,10 @@ def _object(root: Schema, schema: Any, text: str) -> dict[str, Any]:  # noqa: AR
 
 
 _READERS: Mapping[str, Callable[[Schema, Any, str], Any]] = {
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "null": _null,
+    "integer": lambda _root, _schema, text: int(text),
+    "number": lambda _root, _schema, text: _number(text),
+    "boolean": lambda _root, _schema, text: _boolean(text),
+    "null": lambda _root, _schema, text: _null(text),
     "array": _array,
     "object": _object,
 }

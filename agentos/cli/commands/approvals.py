@@ -11,6 +11,7 @@ import click
 from agentos.cli.app import App, Fail, examples, run_async
 from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, print_result, working_host
 from agentos.cli.terminal.harmless_text import one_line
+from agentos.cli.terminal.output import plain
 
 if TYPE_CHECKING:
     from agentos.access.proposals import Proposal, Stored
@@ -85,20 +86,8 @@ def _time_left(proposal: "Proposal") -> str:
 
 
 def _data(proposal: "Proposal") -> dict[str, Any]:
-    from agentos.cli.terminal.output import plain
-
-    names = ("id", "tool", "effect", "state", "reason", "pack", "version", "origin", "shadows", "parent", "note")
-    told = {name: plain(getattr(proposal, name)) for name in names}
-    return {
-        **told,
-        "arguments": proposal.arguments,
-        "preview": proposal.preview,
-        "principal": proposal.principal.key,
-        "createdAt": proposal.created_at,
-        "expiresAt": proposal.expires_at,
-        "decidedAt": proposal.decided_at,
-        "decidedBy": proposal.decided_by,
-    }
+    whole = {"arguments": proposal.arguments, "preview": proposal.preview, "principal": proposal.principal.key}
+    return {**plain(proposal), **whole}
 
 
 @approvals.command(epilog=examples("agentos approvals show 3f2a91c0", "agentos approvals show 3f2a91c0 --json"))

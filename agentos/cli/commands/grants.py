@@ -8,6 +8,7 @@ import click
 from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.host_session import DESTRUCTIVE, USAGE, working_host
 from agentos.cli.terminal.harmless_text import one_line
+from agentos.cli.terminal.output import plain
 
 if TYPE_CHECKING:
     from agentos.access.grants import Grant
@@ -73,17 +74,7 @@ def _scope_text(grant: "Grant") -> str:
 
 
 def _data(grant: "Grant") -> dict[str, Any]:
-    return {
-        "id": grant.id,
-        "tool": grant.tool,
-        "decision": grant.decision,
-        "principal": grant.principal,
-        "arguments": None if grant.arguments is None else grant.arguments.as_json(),
-        "session": grant.session,
-        "definition": grant.definition,
-        "createdAt": grant.created_at,
-        "createdBy": grant.created_by,
-    }
+    return {**plain(grant), "arguments": None if grant.arguments is None else grant.arguments.as_json()}
 
 
 # -- add ---------------------------------------------------------------------------------------------------------------
