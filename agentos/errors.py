@@ -10,12 +10,13 @@ AgentOSError
 │   └── SecretNotDeclaredError
 ├── ServiceError             a shared service that can't be made
 ├── ToolDefinitionError      a function that can't be a tool as it is written; `function`, `parameter`
-├── RuleError                a rule over arguments that can't be used as it is written; `place`, `message`
+├── RuleError                a rule over arguments that can't be used as it is written; `place`
 ├── NotPermittedError        a pack did what its manifest entry does not permit
 ├── StoreError               the store can't be opened, read or written
 └── ManagerClosedError       a change asked of a manager that was shut down
 
-Every message says what happened and then the way out. Data is in attributes.
+Every error says what happened (`message`) and, where there is one, the way out (`hint`); str() shows both. Other data
+is in attributes: nobody has to read a text again to know what it is about.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,17 @@ import attrs
 
 
 class AgentOSError(Exception):
-    """The base of every error that agentos raises on purpose."""
+    """The base of every error that agentos raises on purpose.
+
+    str() is *about*, which names what it is about, *message* and *hint*: a sentence of its own if it begins with a
+    capital letter, else behind a semicolon.
+    """
+
+    def __init__(self, message: str = "", *, hint: str | None = None, about: str = "") -> None:
+        end = "" if hint is None else f". {hint}" if hint[:1].isupper() else f"; {hint}"
+        super().__init__(f"{about}{message}{end}")
+        self.message = message
+        self.hint = hint
 
 
 @attrs.frozen
@@ -54,7 +65,7 @@ class PackLoadError(AgentOSError):
 
     def __init__(self, key: str, message: str, *, origin: str | None = None) -> None:
         place = f" ({origin})" if origin and origin != key else ""
-        super().__init__(f"pack {key!r}{place}: {message}")
+        super().__init__(message, about=f"pack {key!r}{place}: ")
         self.key = key
         self.origin = origin
 
@@ -76,7 +87,7 @@ class HookError(AgentOSError):
     """A lifecycle hook that raised or took too long."""
 
     def __init__(self, where: str, message: str) -> None:
-        super().__init__(f"{where} {message}")
+        super().__init__(message, about=f"{where} ")
         self.where = where
 
 
@@ -88,7 +99,7 @@ class SecretNotDeclaredError(SecretError, LookupError):
     """A pack asked for a secret that none of its descriptors declares."""
 
     def __init__(self, pack: str, id: str, why: str) -> None:
-        super().__init__(f"pack {pack!r} may not read the secret {id!r}: {why}")
+        super().__init__(why, about=f"pack {pack!r} may not read the secret {id!r}: ")
         self.pack = pack
         self.id = id
 
@@ -97,7 +108,7 @@ class ServiceError(AgentOSError):
     """A shared service that can't be made."""
 
     def __init__(self, id: str, message: str) -> None:
-        super().__init__(f"service {id!r} {message}")
+        super().__init__(message, about=f"service {id!r} ")
         self.id = id
 
 
@@ -105,8 +116,7 @@ class ToolDefinitionError(AgentOSError, TypeError):
     """A function that can't be a tool as it is written."""
 
     def __init__(self, function: str, parameter: str, message: str) -> None:
-        place = f"{function}({parameter})" if parameter else function
-        super().__init__(f"{place}: {message}")
+        super().__init__(message, about=f"{function}({parameter}): " if parameter else f"{function}: ")
         self.function = function
         self.parameter = parameter
 
@@ -115,9 +125,8 @@ class RuleError(AgentOSError, ValueError):
     """A rule over arguments that can't be used as it is written."""
 
     def __init__(self, place: str, message: str) -> None:
-        super().__init__(f"{place}: {message}" if place else message)
+        super().__init__(message, about=f"{place}: " if place else "")
         self.place = place
-        self.message = message
 
 
 class NotPermittedError(AgentOSError):
@@ -125,7 +134,7 @@ class NotPermittedError(AgentOSError):
 
     def __init__(self, pack: str, permission: str) -> None:
         super().__init__(
-            f"pack {pack!r} lacks the permission {permission!r}; add it to `permissions` of its manifest entry"
+            f"pack {pack!r} lacks the permission {permission!r}", hint="add it to `permissions` of its manifest entry"
         )
         self.pack = pack
         self.permission = permission
@@ -139,4 +148,4 @@ class ManagerClosedError(AgentOSError):
     """A change was asked of a manager that was shut down."""
 
     def __init__(self) -> None:
-        super().__init__("this manager was shut down; make a new ExtensionManager")
+        super().__init__("this manager was shut down", hint="make a new ExtensionManager")

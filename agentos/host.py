@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -34,7 +35,7 @@ from agentos.kinds.hitl_handler import Handlers
 from agentos.model.manifest import ExtensionManifest, as_manifest
 from agentos.model.overrides import Overrides
 from agentos.model.report import LoadReport
-from agentos.model.settings import Settings
+from agentos.model.settings import UNSET
 from agentos.secrets.catalog import SecretCatalog
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.secrets.sources import Vault
@@ -46,25 +47,8 @@ if TYPE_CHECKING:
     from agentos.turn.chat import Turn
 
 
-class _Word(str):
-    """A default that can be told from the same word given by the host."""
-
-    __slots__ = ()
-
-
-class _Seconds(float):
-    """A default that can be told from the same number given by the host."""
-
-    __slots__ = ()
-
-
 _RECORDING = 5.0
 """For how many seconds a shutdown waits for the records of calls that have ended."""
-DEFAULT_BUDGET = Budget(calls=60, window=60.0)
-_MODE: Any = _Word("approve")
-_PINS: Any = _Word("first-use")
-_TTL = _Seconds(600.0)
-_UNSAID = (None, (), _MODE, _PINS, _TTL)
 
 
 class AgentOS:
@@ -73,17 +57,14 @@ class AgentOS:
     `async with AgentOS(...) as host` does the first and the last for you.
 
     store: a path or database URL for what must last; None keeps it in memory, unless the manifest names one.
-    mode: what happens with calls that change something: `approve` asks, `auto` runs them, `unattended` refuses them.
-    deny: names of tools, `pack:tool`, or patterns of either that must not run.
-    budget: how much each principal may do; a Budget, several, or None.
-    pins: `first-use` lets new definitions in and holds changed ones back, `strict` holds new ones back too, `off`.
-    lock: a lock file; with pins="strict", packs and tools that differ from it are refused.
+    mode, deny, budget, proposal_ttl, allow_other_approver, pins, lock, audit_arguments, dotenv: see
+    `agentos.model.settings.Settings`. What is given here counts, else what the manifest says, else the default: mode
+    "approve", nothing denied, 60 calls a minute, pins "first-use", and proposals that wait for their proposer, ten
+    minutes in memory and 24 hours in a durable store.
     clock: the time in seconds since 1970, for all that expires or is counted; the machine's own by default.
     principals: who there is now, by id, or a function of a principal as it was stored that returns it as it is now, or
     None; asked before a proposal runs. Without it, a proposal runs with what its principal held when it was made.
-
-    What is not given is taken from the manifest, else from the defaults: mode "approve", nothing denied, 60 calls a
-    minute, proposals that wait ten minutes for their proposer, pins "first-use".
+    pack_guard: makes the context manager that a pack is imported and made in; what it raises fails that pack alone.
     """
 
     def __init__(
@@ -96,34 +77,37 @@ class AgentOS:
         dotenv: str | Path | None = None,
         store: str | Path | None = None,
         store_key: bytes | str | None = None,
-        mode: Mode = _MODE,
+        mode: Mode = UNSET,
         deny: Iterable[str] = (),
-        budget: Budget | Iterable[Budget] | None = DEFAULT_BUDGET,
-        proposal_ttl: float = _TTL,
+        budget: Budget | Iterable[Budget] | None = UNSET,
+        proposal_ttl: float | None = None,
         allow_other_approver: bool | None = None,
-        pins: Literal["first-use", "strict", "off"] = _PINS,
+        pins: Literal["first-use", "strict", "off"] = UNSET,
         lock: "Lock | str | Path | None" = None,
         audit_arguments: bool | None = None,
         principals: Principals | None = None,
         clock: Callable[[], float] | None = None,
+        pack_guard: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
         now = _now if clock is None else clock
         manifest = _with_servers(as_manifest(extension_manifest))
-        policy = _policy(
-            manifest.settings,
-            budget,
+        settings = manifest.settings.overlaid(
             mode=mode,
-            deny=deny,
-            proposal_ttl=proposal_ttl,
-            allow_other_approver=allow_other_approver,
+            deny=UNSET if deny == () else deny,
+            budget=budget,
+            proposal_ttl=_unset_if_none(proposal_ttl),
+            allow_other_approver=_unset_if_none(allow_other_approver),
             pins=pins,
-            audit_arguments=audit_arguments,
+            lock=_unset_if_none(lock),
+            audit_arguments=_unset_if_none(audit_arguments),
+            dotenv=_unset_if_none(dotenv),
         )
         masker = Masker()
         logger = MaskingLogger("agentos", masker)
         self._store = Store(manifest.store if store is None else store, key=store_key)
-        self.audit = Audit(self._store, masker, with_arguments=policy.audit_arguments, clock=now)
-        agreed = _read_lock(manifest.settings.lock if lock is None else lock)
+        policy = Policy.of(settings, is_durable=self._store.is_durable)
+        self.audit = Audit(self._store, masker, with_arguments=settings.audit_arguments, clock=now)
+        agreed = _read_lock(settings.lock)
         self.pins = Pins(self._store, self.audit, mode=policy.pins, lock=agreed, masker=masker, clock=now)
         keeper = StoreKeeper(
             self._store,
@@ -139,9 +123,10 @@ class AgentOS:
             secrets=extension_secrets,
             overrides=extension_overrides,
             catalog=secret_catalog,
-            dotenv=manifest.settings.dotenv if dotenv is None else dotenv,
+            dotenv=settings.dotenv,
             keeper=keeper,
             masker=masker,
+            pack_guard=pack_guard,
         )
         self.pins.attach(self.extensions)
         self.tools = self._door(policy, now, _elapsed if clock is None else clock, principals)
@@ -273,14 +258,8 @@ def _with_servers(manifest: ExtensionManifest) -> ExtensionManifest:
     return attrs.evolve(manifest, packs=(*manifest.packs, *entries_of(manifest)), mcp_servers={})
 
 
-def _policy(said: Settings, budget: Budget | Iterable[Budget] | None, **given: Any) -> Policy:
-    """Return what counts: the host's own word, else the manifest's, else the default."""
-    if budget is DEFAULT_BUDGET and said.has_budget:
-        budget = None if said.budget is None else Budget(**said.budget)
-    for name, value in given.items():
-        if any(value is default for default in _UNSAID) and getattr(said, name) is not None:
-            given[name] = getattr(said, name)
-    return Policy(budgets=budget, **given)
+def _unset_if_none(value: Any) -> Any:
+    return UNSET if value is None else value
 
 
 def _read_lock(lock: "Lock | str | Path | None") -> "Lock | None":

@@ -42,6 +42,8 @@ class Pin:
     tool: str
     state: Literal["new", "changed", "renamed", "accepted"]
     reason: str
+    """What is to be said of it: `message`, and who has to accept it."""
+    message: str = ""
     changes: tuple[str, ...] = ()
     definition: str
     accepted: str | None = None
@@ -140,8 +142,9 @@ class Pins:
         former = self._former_name(pin.tool, pin.data) if pin.state == "new" else None
         if former is None:
             return pin
-        reason = f"held back: the definition of {pin.tool} looks like {former} under a new name; {_way_out(pin.tool)}"
-        return attrs.evolve(pin, state="renamed", renamed_from=former, reason=reason)
+        message = f"held back: the definition of {pin.tool} looks like {former} under a new name"
+        reason = f"{message}; {_way_out(pin.tool)}"
+        return attrs.evolve(pin, state="renamed", renamed_from=former, message=message, reason=reason)
 
     async def accept(self, fully_qualified_id: str, by: Principal | str | None = None) -> None:
         """Accept the definition that a tool has now; it takes its place on its stack at once."""
@@ -245,11 +248,13 @@ class Pins:
 
     def _hold(self, id: str, sight: _Sight, data: Mapping[str, Any], state: Any, why: str) -> str:
         way_out = "write the lock file again to accept it" if id in self._locked else _way_out(id)
-        reason = f"held back: the definition of {id} {why}; {way_out}"
+        message = f"held back: the definition of {id} {why}"
+        reason = f"{message}; {way_out}"
         sight.pending = Pin(
             tool=id,
             state=state,
             reason=reason,
+            message=message,
             changes=tuple(changed_parts(sight.data, data)) if sight.data else (),
             definition=digest(data),
             accepted=sight.hash,
@@ -257,7 +262,7 @@ class Pins:
             before=self._masker.mask_data(sight.data or {}),
         )
         if id not in self._held:
-            self._logger.warning("%s", reason)
+            self._logger.warning("%s", reason, extra={"held_back": id})
         self._held[id] = sight
         return reason
 

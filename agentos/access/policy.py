@@ -3,14 +3,15 @@
 import fnmatch
 import math
 import re
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import attrs
 
 from agentos.access.budgets import Budget, as_budgets
 from agentos.access.gate import MODES, Mode
 from agentos.model.field_checks import fault_of_name
+from agentos.model.settings import Settings
 from agentos.tools.tool import Tool
 
 PINS = ("first-use", "strict", "off")
@@ -22,6 +23,10 @@ def _patterns(value: Iterable[str] | str) -> tuple[str, ...]:
         if fault := fault_of_name(pattern):
             raise ValueError(f"deny: {fault}; name a tool, `pack:tool`, or a pattern such as `files:delete_*`")
     return patterns
+
+
+def _budgets(value: Any) -> tuple[Budget, ...]:
+    return as_budgets(Budget(**value) if isinstance(value, Mapping) else value)
 
 
 @attrs.frozen
@@ -44,13 +49,12 @@ class ToolPattern:
 class Policy:
     """A host's decisions: the mode, what is denied, how much, how long a proposal waits, and who may approve it."""
 
-    mode: Mode = "approve"
-    deny: tuple[str, ...] = attrs.field(default=(), converter=_patterns)
-    budgets: tuple[Budget, ...] = attrs.field(default=(), converter=as_budgets)
-    proposal_ttl: float = 600.0
-    allow_other_approver: bool = attrs.field(default=False, converter=bool)
-    pins: Literal["first-use", "strict", "off"] = "first-use"
-    audit_arguments: bool = attrs.field(default=False, converter=bool)
+    mode: Mode
+    deny: tuple[str, ...] = attrs.field(converter=_patterns)
+    budgets: tuple[Budget, ...] = attrs.field(converter=_budgets)
+    proposal_ttl: float
+    allow_other_approver: bool = attrs.field(converter=bool)
+    pins: Literal["first-use", "strict", "off"]
     _denials: tuple[ToolPattern, ...] = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -61,6 +65,18 @@ class Policy:
         if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not math.isfinite(ttl) or ttl <= 0:
             raise ValueError(f"proposal_ttl: expected a positive number of seconds, got {ttl!r}")
         object.__setattr__(self, "_denials", tuple(map(ToolPattern, self.deny)))
+
+    @classmethod
+    def of(cls, settings: Settings, *, is_durable: bool) -> "Policy":
+        """Check *settings*, and return what follows from them for a store that lasts, or for one in memory."""
+        return cls(
+            mode=settings.mode,  # type: ignore[arg-type]  # checked below
+            deny=settings.deny,
+            budgets=settings.budget,
+            proposal_ttl=settings.seconds_to_approve(is_durable=is_durable),
+            allow_other_approver=settings.allow_other_approver,
+            pins=settings.pins,  # type: ignore[arg-type]  # checked below
+        )
 
     def denies(self, tool: Tool, qualified_id: str) -> str | None:
         """Return the pattern of `deny` that a tool fits, by its id, name or an alias; None if none does."""

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,7 +66,7 @@ class App:
     @property
     def manifest_path(self) -> Path:
         """Return the manifest's path, whatever is in it; exit 3 if there is none."""
-        from agentos.cli.layered_config import fault_of_place, unusable_in
+        from agentos.cli.manifest_files import fault_of_place, unusable_in
 
         path = self.find_manifest()
         if path is None:
@@ -82,7 +82,7 @@ class App:
         """Return the manifest's path: given, from the environment, or found here or above; None if there is none."""
         import os
 
-        from agentos.cli.layered_config import fault_of_place, find_manifest
+        from agentos.cli.manifest_files import fault_of_place, find_manifest
 
         named = self.given.get("manifest") or os.environ.get("AGENTOS_MANIFEST")
         path = Path(named).expanduser().absolute() if named else None
@@ -135,7 +135,7 @@ class App:
             from agentos.cli.terminal.log_output import show_logs
 
             show_logs(self.verbosity if logs else self.verbosity - 1)
-            return _ran(coroutine)
+            return _run_until_signal(coroutine)
         finally:
             coroutine.close()  # Ctrl-C may come before it begins
 
@@ -148,16 +148,15 @@ class App:
         """
         from agentos.base.foreign import to_the_end
         from agentos.cli.layered_config import build_host
-        from agentos.cli.probe.exit_watch import keep_packs_in, nobody_leaves
-        from agentos.cli.terminal.log_output import unless_told
+        from agentos.cli.probe.exit_guard import refuse_exit_calls, refuse_raised_exits
+        from agentos.cli.terminal.log_output import hold_logs
 
         config = config or self.config
-        with self.out.apart(), nobody_leaves():
-            host = build_host(config, **overrides)
-            keep_packs_in(host.extensions)
+        with self.out.apart(), refuse_exit_calls():
+            host = build_host(config, pack_guard=refuse_raised_exits, **overrides)
             try:
-                with unless_told() as told:
-                    await _initialized(host, told)
+                with hold_logs() as told:
+                    await _initialize(host, told)
                 yield host
             finally:
                 await to_the_end(host.shutdown())
@@ -166,37 +165,46 @@ class App:
 pass_app = click.make_pass_decorator(App)
 
 
+def run_async(command: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., T]:
+    """Let a command be a coroutine function that takes the App first; it is run to its end."""
+
+    @pass_app
+    @wraps(command)
+    def run(app: App, /, *arguments: Any, **options: Any) -> T:
+        return app.run(command(app, *arguments, **options))
+
+    return run
+
+
 @contextlib.contextmanager
 def foreign_code() -> Iterator[None]:
     """Let packs that are at work in the block not end the program, whatever they raise to do so."""
-    from agentos.cli.probe.exit_watch import LeavingError, contained
+    from agentos.cli.probe.exit_guard import ProgramEndError, refuse_raised_exits
 
     try:
-        with contained():
+        with refuse_raised_exits():
             yield
-    except LeavingError as error:
+    except ProgramEndError as error:
         raise Fail(
             f"a pack {error}",
             hint="`agentos doctor` says which; `agentos packs disable --in-manifest` keeps it away",
         ) from None
 
 
-async def _initialized(host: "AgentOS", told: set[str]) -> None:
-    from agentos.cli.held_back import log_of
-
+async def _initialize(host: "AgentOS", told: set[str]) -> None:
     try:
         with foreign_code():
             await host.initialize()
     except ExceptionGroup as group:
-        told.update(str(error) for error in group.exceptions)
+        told.update(str(getattr(error, "key", None)) for error in group.exceptions)
         lines = "\n".join(f"  {error}" for error in group.exceptions)
         raise Fail(f"{group.message}:\n{lines}", code=3, hint="`agentos doctor` says more") from None
     report = host.extensions.report
-    told.update(str(outcome.reason) for outcome in (() if report is None else report.failed))
-    told |= log_of(await host.pins.pending())
+    told.update(outcome.key for outcome in (() if report is None else report.failed))
+    told.update(pin.tool for pin in await host.pins.pending())
 
 
-def _ran(coroutine: Coroutine[Any, Any, T]) -> T:
+def _run_until_signal(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run *coroutine* in a loop of its own. A signal in its last step counts too: there is nothing to cancel then."""
     import asyncio
 
@@ -218,7 +226,7 @@ async def _until_interrupted(coroutine: Coroutine[Any, Any, T], interruption: In
 # -- options of every command ----------------------------------------------------------------------------------------
 
 
-def _note(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+def _keep_option(context: click.Context, parameter: click.Parameter, value: Any) -> None:
     """Keep what is said of an option, wherever it stands."""
     app = context.find_object(App)
     if app is not None and value:
@@ -258,7 +266,7 @@ def _print_help(context: click.Context, parameter: click.Parameter, value: bool)
         context.exit()
 
 
-def _help() -> click.Option:
+def _help_option() -> click.Option:
     """Return the option for help, which says where the options are that every command has."""
     said = "Print this. Options of every command, such as --json: see agentos --help"
     how: dict[str, Any] = {"is_flag": True, "expose_value": False, "is_eager": True, "callback": _print_help}
@@ -268,20 +276,20 @@ def _help() -> click.Option:
 _OPTION_HELP = {word: said for names, said in OPTIONS.items() for word in names.replace(",", "").split()}
 
 
-def _globals() -> list[click.Option]:
+def _global_options() -> list[click.Option]:
     path = click.Path(dir_okay=False)
     return [
-        _help(),
-        click.Option(["--manifest"], type=path, metavar="PATH", **_quiet()),
-        click.Option(["--principal"], metavar="ID", shell_complete=_complete_principal, **_quiet()),
-        click.Option(["--json"], is_flag=True, **_quiet()),
-        click.Option(["--no-color"], is_flag=True, **_quiet()),
-        click.Option(["-v", "--verbose"], count=True, **_quiet()),
+        _help_option(),
+        click.Option(["--manifest"], type=path, metavar="PATH", **_hidden_option()),
+        click.Option(["--principal"], metavar="ID", shell_complete=_complete_principal, **_hidden_option()),
+        click.Option(["--json"], is_flag=True, **_hidden_option()),
+        click.Option(["--no-color"], is_flag=True, **_hidden_option()),
+        click.Option(["-v", "--verbose"], count=True, **_hidden_option()),
     ]
 
 
-def _quiet() -> dict[str, Any]:
-    return {"expose_value": False, "is_eager": True, "hidden": True, "callback": _note}
+def _hidden_option() -> dict[str, Any]:
+    return {"expose_value": False, "is_eager": True, "hidden": True, "callback": _keep_option}
 
 
 def with_globals(command: click.Command) -> click.Command:
@@ -289,20 +297,20 @@ def with_globals(command: click.Command) -> click.Command:
     taken = {name for parameter in command.params for name in parameter.opts}
     if "--json" in taken:  # it was here before, within this process
         return command
-    command.params += [option for option in _globals() if not taken & set(option.opts)]
+    command.params += [option for option in _global_options() if not taken & set(option.opts)]
     for one in command.params:
         if isinstance(one, click.Option):
             _refuse_empty(one)
-    command.shell_complete = partial(_completed, command, command.shell_complete)  # type: ignore[method-assign]
+    command.shell_complete = partial(_complete_options, command, command.shell_complete)  # type: ignore[method-assign]
     command.short_help = command.short_help or _first_sentence(command.help or "")
     if isinstance(command, click.Group):
-        command.resolve_command = partial(_resolved, command)  # type: ignore[method-assign]  # click's own
+        command.resolve_command = partial(_resolve_command, command)  # type: ignore[method-assign]  # click's own
         for beneath in command.commands.values():
             with_globals(beneath)
     return command
 
 
-def _completed(
+def _complete_options(
     command: click.Command,
     beneath: Callable[[click.Context, str], list[CompletionItem]],
     context: click.Context,
@@ -325,7 +333,7 @@ def _first_sentence(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].removesuffix(".")
 
 
-def _resolved(
+def _resolve_command(
     group: click.Group, context: click.Context, arguments: list[str]
 ) -> tuple[str | None, click.Command | None, list[str]]:
     """Find the command that is named within *group*, or say which was probably meant."""
@@ -345,7 +353,7 @@ def examples(*lines: str) -> str:
 # -- the group -------------------------------------------------------------------------------------------------------
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """The command as a whole. A command's module is imported when the command is named."""
 
     def list_commands(self, context: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -365,7 +373,7 @@ class Commands(click.Group):
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that is named, or say which was probably meant."""
-        return _resolved(self, context, arguments)
+        return _resolve_command(self, context, arguments)
 
     def format_help(self, context: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         """Write the same help as the quick way does."""
@@ -374,13 +382,13 @@ class Commands(click.Group):
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command without importing any."""
         if incomplete.startswith("-"):
-            return _completed(self, super().shell_complete, context, incomplete)
+            return _complete_options(self, super().shell_complete, context, incomplete)
         return [
             CompletionItem(name, help=short) for name, (_, short) in COMMANDS.items() if name.startswith(incomplete)
         ]
 
 
-def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's
+def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's
     if value and not context.resilient_parsing:
         from agentos._version import __version__
 
@@ -392,10 +400,10 @@ def _version(context: click.Context, parameter: click.Parameter, value: bool) ->
 
 def make_command() -> click.Group:
     """Return the command as a whole."""
-    version = click.Option(["--version"], is_flag=True, expose_value=False, callback=_version)
+    version = click.Option(["--version"], is_flag=True, expose_value=False, callback=_print_version)
     width = min(terminal_width(), WIDEST)
     settings = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": None, "terminal_width": width}
-    return Commands("agentos", params=[*map(_refuse_empty, _globals()), version], context_settings=settings)
+    return CommandGroup("agentos", params=[*map(_refuse_empty, _global_options()), version], context_settings=settings)
 
 
 # -- from the command line to an exit code -----------------------------------------------------------------------------
@@ -405,12 +413,12 @@ def run(arguments: list[str]) -> int:
     """Run the command with *arguments* and return its exit code, however it ends."""
     app = App()
     try:
-        with handled(signal.SIGTERM, _end):
+        with handled(signal.SIGTERM, _end_on_sigterm):
             code = make_command().main(arguments, prog_name="agentos", obj=app, standalone_mode=False)
             sys.stdout.flush()
         return code if isinstance(code, int) and not isinstance(code, bool) else 0
     except BrokenPipeError:
-        return _deaf()
+        return _end_quietly()
     except (KeyboardInterrupt, click.Abort):
         app.out.note("interrupted")
         return INTERRUPTED
@@ -419,48 +427,48 @@ def run(arguments: list[str]) -> int:
     except BaseException as error:  # noqa: BLE001 - the border to the shell: everything becomes words and a code
         if "--json" in arguments:
             app.given["json"] = True
-        return _told(app, error)
+        return _report_failure(app, error)
 
 
-def _end(number: int, frame: object) -> None:  # noqa: ARG001 - the signal module's signature
+def _end_on_sigterm(number: int, frame: object) -> None:  # noqa: ARG001 - the signal module's signature
     """Let SIGTERM unwind what is under way, as Ctrl-C does: what is half written is cleared away."""
     raise SystemExit(TERMINATED)
 
 
-def _empty_stdout() -> None:
+def _flush_stdout() -> None:
     """Write what is left to be written; where that can't be, see that Python does not try again at exit."""
     try:
         sys.stdout.flush()
     except OSError:
-        _deaf()
+        _end_quietly()
 
 
-def _deaf() -> int:
+def _end_quietly() -> int:
     """End quietly when nobody reads what is written."""
     silence(1)
     return 1
 
 
-def _told(app: App, error: BaseException) -> int:
+def _report_failure(app: App, error: BaseException) -> int:
     """Say what went wrong, to people on stderr and to programs on stdout; return the exit code."""
-    fail = _as_fail(app, error)
-    _empty_stdout()
+    fail = _as_click_error(app, error)
+    _flush_stdout()
     try:
-        if _told_programs(app, fail):
+        if _write_json_failure(app, fail):
             return fail.exit_code
     except BrokenPipeError:
-        return _deaf()
+        return _end_quietly()
     except OSError:
         silence(1)  # then people are told
     try:
-        _tell_people(app, fail)
+        _write_failure(app, fail)
         sys.stderr.flush()
     except OSError:
         silence(2)  # nobody can be told
     return fail.exit_code
 
 
-def _told_programs(app: App, fail: click.ClickException) -> bool:
+def _write_json_failure(app: App, fail: click.ClickException) -> bool:
     """Write a failure as JSON, if that was asked for and nothing else was written so far."""
     if not app.out.is_json or app.out.has_data:
         return False
@@ -470,7 +478,7 @@ def _told_programs(app: App, fail: click.ClickException) -> bool:
     return True
 
 
-def _tell_people(app: App, fail: click.ClickException) -> None:
+def _write_failure(app: App, fail: click.ClickException) -> None:
     if isinstance(fail, click.UsageError) and fail.ctx is not None:
         if type(fail).__name__ == "NoArgsIsHelpError":
             sys.stderr.write(fail.ctx.get_help() + "\n")
@@ -480,7 +488,7 @@ def _tell_people(app: App, fail: click.ClickException) -> None:
     app.out.fail(fail.format_message(), getattr(fail, "hint", None))
 
 
-def _as_fail(app: App, error: BaseException) -> click.ClickException:
+def _as_click_error(app: App, error: BaseException) -> click.ClickException:
     from agentos.errors import AgentOSError, ManifestError, StoreError
 
     if isinstance(error, click.ClickException):

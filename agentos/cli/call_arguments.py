@@ -44,11 +44,11 @@ def read_arguments(schema: Schema, words: Sequence[str], text: str | None = None
         if name in seen and not _is_list(schema, wanted, arguments[name]):
             raise Fail(f"{name} is given twice, and it is no list", code=2)
         try:
-            content = _content(value)
+            content = _text_or_file(value)
             made = _json(content) if is_raw else _read(schema, wanted, content)
         except Misread as misread:
             raise Fail(f"{name}: {misread}", code=2) from None
-        arguments[name] = [*arguments[name], *_listed(made)] if name in seen else made
+        arguments[name] = [*arguments[name], *_as_list(made)] if name in seen else made
         seen.add(name)
     return arguments
 
@@ -56,11 +56,11 @@ def read_arguments(schema: Schema, words: Sequence[str], text: str | None = None
 def read_object(text: str) -> dict[str, Any]:
     """Return the JSON object that `--args` gives: in itself, in a file (`@file`), or on stdin (`-`)."""
     try:
-        found = _json(_content("@-" if text == "-" else text))
+        found = _json(_text_or_file("@-" if text == "-" else text))
     except Misread as misread:
         raise Fail(f"--args: {misread}", code=2) from None
     if not isinstance(found, dict):
-        raise Fail(f"--args: expected a JSON object, got {_noun(found)}", code=2)
+        raise Fail(f"--args: expected a JSON object, got {_type_text(found)}", code=2)
     return found
 
 
@@ -73,7 +73,7 @@ def _split(word: str) -> tuple[str, bool, str]:
     return name, is_raw, value
 
 
-def _listed(made: Any) -> list[Any]:
+def _as_list(made: Any) -> list[Any]:
     return made if isinstance(made, list) else [made]
 
 
@@ -141,33 +141,25 @@ def _read(root: Schema, schema: Any, text: str) -> Any:
             return _READERS[type](root, schema, text)
         except Misread as error:
             misread.append(error)
+        except ValueError:
+            misread.append(Misread(_expected([type], text)))
     raise misread[0] if len(misread) == 1 else Misread(_expected(types, text))
 
 
-def _integer(root: Schema, schema: Any, text: str) -> int:  # noqa: ARG001 - one signature for all
-    try:
-        return int(text)
-    except ValueError:
-        raise Misread(_expected(["integer"], text)) from None
+def _number(text: str) -> float:
+    return int(text) if text.strip().lstrip("+-").isdigit() else float(text)
 
 
-def _number(root: Schema, schema: Any, text: str) -> float:  # noqa: ARG001
-    try:
-        return int(text) if text.strip().lstrip("+-").isdigit() else float(text)
-    except ValueError:
-        raise Misread(_expected(["number"], text)) from None
-
-
-def _boolean(root: Schema, schema: Any, text: str) -> bool:  # noqa: ARG001
+def _boolean(text: str) -> bool:
     word = text.strip().lower()
     if word not in _TRUE + _FALSE:
-        raise Misread(_expected(["boolean"], text))
+        raise ValueError(text)
     return word in _TRUE
 
 
-def _null(root: Schema, schema: Any, text: str) -> None:  # noqa: ARG001
+def _null(text: str) -> None:
     if text.strip() not in ("null", ""):
-        raise Misread(_expected(["null"], text))
+        raise ValueError(text)
 
 
 def _array(root: Schema, schema: Any, text: str) -> list[Any]:
@@ -183,15 +175,15 @@ def _array(root: Schema, schema: Any, text: str) -> list[Any]:
 def _object(root: Schema, schema: Any, text: str) -> dict[str, Any]:  # noqa: ARG001
     found = _json(text)
     if not isinstance(found, dict):
-        raise Misread(f"expected a JSON object, got {_noun(found)}")
+        raise Misread(f"expected a JSON object, got {_type_text(found)}")
     return found
 
 
 _READERS: Mapping[str, Callable[[Schema, Any, str], Any]] = {
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "null": _null,
+    "integer": lambda _root, _schema, text: int(text),
+    "number": lambda _root, _schema, text: _number(text),
+    "boolean": lambda _root, _schema, text: _boolean(text),
+    "null": lambda _root, _schema, text: _null(text),
     "array": _array,
     "object": _object,
 }
@@ -206,7 +198,7 @@ _NOUNS = {
 }
 
 
-def _noun(value: Any) -> str:
+def _type_text(value: Any) -> str:
     return _NOUNS[_type(value)]
 
 
@@ -224,7 +216,7 @@ def _json(text: str) -> Any:
         raise Misread(f"expected JSON, got {text[:60]!r} ({error})") from None
 
 
-def _content(text: str) -> str:
+def _text_or_file(text: str) -> str:
     """Return the text itself, or what is in the file that it names."""
     if text.startswith("@@") or not text.startswith("@"):
         return _decoded(text).removeprefix("@")

@@ -7,9 +7,9 @@ import attrs
 
 from agentos.cli.app import App
 from agentos.cli.call_arguments import read_arguments
-from agentos.cli.host_session import code_of, data_of, held_in_memory, tell_result, way_out, working_host
+from agentos.cli.host_session import code_of, data_of, held_in_memory, print_result, way_out, working_host
 from agentos.cli.terminal.approval_dialog import Approver
-from agentos.cli.terminal.call_progress import Progress
+from agentos.cli.terminal.call_progress import ProgressLine
 from agentos.cli.terminal.line_input import can_ask
 from agentos.model.tool_call import ToolCall, ToolResult
 
@@ -21,7 +21,7 @@ _CALL_ID = "command-line"
 
 
 @attrs.frozen(kw_only=True)
-class Wish:
+class CallRequest:
     """What was asked for on the command line."""
 
     name: str
@@ -33,24 +33,24 @@ class Wish:
     destructive: bool = False
 
 
-async def carry_out(app: App, wish: Wish) -> int:
+async def run_call(app: App, request: CallRequest) -> int:
     """Make the call that is wished for, tell how it ended, and return the exit code."""
     async with working_host(app, tells_held_back=False) as host:
-        prepared = host.tools.catalog.find(wish.name)
+        prepared = host.tools.catalog.find(request.name)
         if prepared is not None and not app.principal.may_call(prepared.tool):
             prepared = None  # it does not exist for this principal: the answer is that of an unknown name
         schema = {} if prepared is None else prepared.tool.input_schema
-        arguments = read_arguments(schema, wish.words, wish.text)
-        call = ToolCall(wish.name, arguments, _CALL_ID, wish.key)
-        if wish.dry_run:
-            return await _told(app, host, wish, await host.tools.preview(call, app.principal))
-        return await _made(app, host, wish, call, prepared)
+        arguments = read_arguments(schema, request.words, request.text)
+        call = ToolCall(request.name, arguments, _CALL_ID, request.key)
+        if request.dry_run:
+            return await _report(app, host, request, await host.tools.preview(call, app.principal))
+        return await _call(app, host, request, call, prepared)
 
 
-async def _made(app: App, host: "AgentOS", wish: Wish, call: ToolCall, prepared: "ReadyTool | None") -> int:
-    progress = Progress(app.out)
-    named = prepared.qualified_id if prepared is not None and wish.destructive else None
-    approver = Approver(app.out, host, app.principal, yes=wish.yes, destructive=named, clear=progress.clear)
+async def _call(app: App, host: "AgentOS", request: CallRequest, call: ToolCall, prepared: "ReadyTool | None") -> int:
+    progress = ProgressLine(app.out)
+    named = prepared.qualified_id if prepared is not None and request.destructive else None
+    approver = Approver(app.out, host, app.principal, yes=request.yes, destructive=named, clear=progress.clear)
     await approver.attach()
     host.extensions.on(progress)
     try:
@@ -58,21 +58,21 @@ async def _made(app: App, host: "AgentOS", wish: Wish, call: ToolCall, prepared:
     except asyncio.CancelledError:
         progress.clear()
         end = "it may have taken effect or not" if progress.has_begun else "it did not run"
-        app.out.note(f"the call of {wish.name} was cancelled; {end}")
+        app.out.note(f"the call of {request.name} was cancelled; {end}")
         raise
     finally:
         host.extensions.off(progress)
         progress.clear()
-    return await _told(app, host, wish, result)
+    return await _report(app, host, request, result)
 
 
-async def _told(app: App, host: "AgentOS", wish: Wish, result: ToolResult) -> int:
+async def _report(app: App, host: "AgentOS", request: CallRequest, result: ToolResult) -> int:
     if result.error is not None and result.error.type == "ApprovalRequired":
-        return _told_to_wait(app, wish, result, str(result.error.details.get("proposal_id")))
-    return tell_result(app.out, result, hint=await way_out(app, host, wish.name, result), tool=wish.name)
+        return _report_waiting(app, request, result, str(result.error.details.get("proposal_id")))
+    return print_result(app.out, result, hint=await way_out(app, host, request.name, result), tool=request.name)
 
 
-def _told_to_wait(app: App, wish: Wish, result: ToolResult, proposal: str) -> int:
+def _report_waiting(app: App, request: CallRequest, result: ToolResult, proposal: str) -> int:
     """Say that a call waits, as what, and who can let it run: a proposal in memory ends with this command."""
     is_lost = held_in_memory(app)
     way = (
@@ -81,14 +81,14 @@ def _told_to_wait(app: App, wish: Wish, result: ToolResult, proposal: str) -> in
         if is_lost
         else f"`agentos approvals show {proposal}` says what would run, `agentos approvals approve {proposal}` runs it"
     )
-    app.out.data({"tool": wish.name, **data_of(result), "proposal": None if is_lost else proposal, "hint": way})
+    app.out.data({"tool": request.name, **data_of(result), "proposal": None if is_lost else proposal, "hint": way})
     if not app.out.is_json:
         details = {} if result.error is None else result.error.details
-        _say_it_waits(app, f"{details.get('reason')}; it waits for approval as proposal {proposal}", way)
+        _print_waiting(app, f"{details.get('reason')}; it waits for approval as proposal {proposal}", way)
     return code_of(result)
 
 
-def _say_it_waits(app: App, said: str, way: str) -> None:
+def _print_waiting(app: App, said: str, way: str) -> None:
     """Tell whoever could not be asked that the call did not run; who was asked and put it off knows that."""
     if can_ask(app.out):
         app.out.note(f"{said}\n{way}")

@@ -9,6 +9,7 @@ from agentos.errors import ManifestError
 if TYPE_CHECKING:
     from agentos.access.pins import Pin
     from agentos.cli.layered_config import Config
+    from agentos.host import AgentOS
 
 _STATES = {"new": "is new", "changed": "changed since it was accepted", "renamed": "is known under another name"}
 
@@ -39,21 +40,13 @@ def words_of(config: "Config", tool: str, state: str) -> str:
     )
 
 
-def without_way_out(reason: str) -> str:
-    """Return why a definition is held back without the call of the library that accepts it: here it is a command."""
-    return reason.partition("; a person has to accept it")[0]
-
-
-def log_of(pins: "Iterable[Pin]") -> set[str]:
-    """Return how the library's own lines about *pins* begin."""
-    return {f"held back: the definition of {pin.tool} " for pin in pins}
-
-
 def data_of_held(config: "Config", pending: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return what programs are told of definitions that wait."""
     return [{**one, "accept": way_to_accept(config, one["tool"])} for one in pending]
 
 
-def held_tool(pins: "Iterable[Pin]", message: str) -> str | None:
-    """Return the tool that a message of the library calls held back."""
-    return next((pin.tool for pin in pins if f"the definition of {pin.tool} " in message), None)
+def held_tool(host: "AgentOS", pins: "Iterable[Pin]", name: str) -> str | None:
+    """Return the tool (pack:id) that a call of *name* would have met, if its definition was not held back."""
+    waiting, id = {pin.tool for pin in pins}, name.partition(":")[2] or name
+    offered = [f"{entry.source.pack}:{id}" for entry in host.extensions.registry("tool").stack(id)]
+    return next((tool for tool in offered if tool in waiting), None)

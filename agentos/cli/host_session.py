@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from agentos.cli.app import App
     from agentos.cli.terminal.output import Out
     from agentos.host import AgentOS
+    from agentos.model.report import PackOutcome
     from agentos.model.tool_call import ToolResult
 
 FAILED, USAGE, UNUSABLE, REFUSED = 1, 2, 3, 4
@@ -34,16 +35,20 @@ _ABSENT = ("UnknownTool", "HandlerMissing", "WorkerDied", "DefinitionChanged")
 async def working_host(app: "App", *, tells_held_back: bool = True, **overrides: Any) -> "AsyncIterator[AgentOS]":
     """Give a host of the configuration, and say what it had to do without: packs, and definitions held back."""
     from agentos.cli.held_back import words_of
-    from agentos.cli.terminal.harmless_text import without_name
 
     out = app.out  # made before a host redirects what is printed
     async with app.host(**overrides) as host:
         report = host.extensions.report
         for outcome in report.failed if report is not None else ():
-            out.warn(f"{outcome.key} was not loaded: {without_name(str(outcome.reason), outcome.key)}")
+            out.warn(f"{outcome.key} was not loaded: {reason_of(outcome)}")
         for pin in await host.pins.pending() if tells_held_back else ():
             out.warn(words_of(app.config, pin.tool, pin.state))
         yield host
+
+
+def reason_of(outcome: "PackOutcome") -> str | None:
+    """Return why a pack was not loaded, without its name: that is said already."""
+    return getattr(outcome.error, "message", outcome.reason)
 
 
 def code_of(result: "ToolResult") -> int:
@@ -60,19 +65,19 @@ def data_of(result: "ToolResult") -> dict[str, Any]:
     return {
         **told,
         "meta": result.meta,
-        "error": {"type": error.type, "message": error.message, "details": _tokenless(error.details)},
+        "error": {"type": error.type, "message": error.message, "details": _without_token(error.details)},
     }
 
 
-def _tokenless(details: Mapping[str, Any]) -> dict[str, Any]:
+def _without_token(details: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in details.items() if key != "token"}
 
 
-def tell_result(out: "Out", result: "ToolResult", *, hint: str | None = None, **more: Any) -> int:
+def print_result(out: "Out", result: "ToolResult", *, hint: str | None = None, **more: Any) -> int:
     """Tell how a call ended: what came out of it on stdout, why it failed on stderr. Return the exit code."""
     out.data({**more, **data_of(result), **({} if hint is None else {"hint": hint})})
     if result.success:
-        out.say(_shown(out, result))
+        out.say(_result_text(out, result))
     elif not out.is_json:
         out.fail(result.content, hint)
     return code_of(result)
@@ -85,18 +90,18 @@ async def way_out(app: "App", host: "AgentOS", name: str, result: "ToolResult") 
         return None
     from agentos.cli.held_back import held_tool, way_to_accept
 
-    held = held_tool(await host.pins.pending(), result.error.message) if kind == "DefinitionChanged" else None
-    return _way_to_know(host, name) if held is None else f"`{way_to_accept(app.config, held)}` accepts it"
+    held = held_tool(host, await host.pins.pending(), name) if kind == "DefinitionChanged" else None
+    return _where_to_look(host, name) if held is None else f"`{way_to_accept(app.config, held)}` accepts it"
 
 
-def _way_to_know(host: "AgentOS", name: str) -> str:
+def _where_to_look(host: "AgentOS", name: str) -> str:
     id = name.rpartition(":")[2]
     if host.extensions.registry("tool").stack(id):
         return f"`agentos why {shlex.quote(f'tool:{id}')}` says more"
     return "`agentos tools list` shows what there is"
 
 
-def _shown(out: "Out", result: "ToolResult") -> str:
+def _result_text(out: "Out", result: "ToolResult") -> str:
     """Return the content; JSON that nobody put into words is laid out for whoever reads it at a terminal."""
     if not isinstance(result.output, dict | list) or not out.console.is_terminal:
         return result.content

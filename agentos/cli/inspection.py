@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentos.cli.app import App
-from agentos.cli.probe.loading_apart import DEADLINE, Report, probe
-from agentos.cli.terminal.call_progress import Progress
+from agentos.cli.probe.isolated_load import DEADLINE, ProbeReport, probe
+from agentos.cli.terminal.call_progress import ProgressLine
 
 if TYPE_CHECKING:
     from agentos.cli.layered_config import Config
@@ -21,9 +21,11 @@ deadline_option = click.option(
 )
 
 
-def look(app: App, deadline: float = DEADLINE, *, config: "Config | None" = None, **options: Any) -> Report:
+def inspect_packs(
+    app: App, deadline: float = DEADLINE, *, config: "Config | None" = None, **options: Any
+) -> ProbeReport:
     """Load packs in a process of their own; at a terminal, say which one takes its time. The rest is as for `probe`."""
-    progress = Progress(app.out)
+    progress = ProgressLine(app.out)
     try:
         waits = lambda key: progress.status(f"loading {key} ...")  # noqa: E731 - shown while it lasts
         return probe(config or app.config, deadline, waits=waits, **options)
@@ -31,7 +33,7 @@ def look(app: App, deadline: float = DEADLINE, *, config: "Config | None" = None
         progress.clear()
 
 
-def warn_of_bad(app: App, report: Report) -> None:
+def warn_of_bad(app: App, report: ProbeReport) -> None:
     """Say which packs could not be loaded."""
     for pack in report.bad:
         app.out.warn(f"{pack.key} was not loaded ({pack.status}): {pack.reason}")

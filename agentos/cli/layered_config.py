@@ -1,37 +1,35 @@
 """One manifest, and what is layered over it: each value with where it came from.
 
 Weakest first: built-in defaults, the manifest file, `overrides.local.*` beside it (overrides only), the environment,
-the command line. Reading a configuration imports no pack.
+the command line. Every file is read once, and reading a configuration imports no pack.
 
-    find_manifest   the nearest manifest, here or above
     load_config     all layers together; ConfigError has everything that is wrong with any of them
     build_host      an AgentOS of a configuration, not initialized yet
 """
 
+import contextlib
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from agentos.cli.hidden_secrets import is_hidden, shown_tree
+from agentos.cli.manifest_files import locals_in
 from agentos.errors import AgentOSError, ManifestError, Problem, StoreError
 from agentos.model.manifest import ExtensionManifest, PackEntry
-from agentos.model.overrides import Overrides
+from agentos.model.overrides import Overrides, as_overrides
 from agentos.model.parsing import check, read_file, show_path
-from agentos.model.settings import structure_settings
+from agentos.model.settings import KEYS, Settings, structure_settings
 
 if TYPE_CHECKING:
     from agentos.host import AgentOS
     from agentos.secrets.sources import Fallback, SecretSources, Vault
 
-T = TypeVar("T")
-
-ENDINGS = (".toml", ".yaml", ".yml", ".json")
 DEFAULT = "default"
 COMMAND_LINE = "the command line"
-HIDDEN = "(hidden)"
 
 VARIABLES: Mapping[str, str] = {
     "AGENTOS_MANIFEST": "the manifest file",
@@ -47,7 +45,6 @@ VARIABLES: Mapping[str, str] = {
     "AGENTOS_CHAT_MODEL": "the model that `agentos chat` talks to",
 }
 """The environment variables that agentos reads, and what they say."""
-
 _KEYS = {
     "AGENTOS_MODE": "mode",
     "AGENTOS_STORE": "store",
@@ -57,33 +54,11 @@ _KEYS = {
     "AGENTOS_LOCK": "lock",
     "AGENTOS_DOTENV": "dotenv",
 }
-_DEFAULTS: Mapping[str, Any] = {
-    "store": None,
-    "mode": "approve",
-    "deny": [],
-    "budget": {"calls": 60, "window": 60.0},
-    "proposalTtl": 600.0,
-    "allowOtherApprover": False,
-    "pins": "first-use",
-    "lock": None,
-    "auditArguments": False,
-    "dotenv": None,
-}
-OF_MANIFESTS = frozenset({*_DEFAULTS, "packs", "mcpServers", "principals", "overrides"})
+OF_MANIFESTS = frozenset({*KEYS, "store", "packs", "mcpServers", "overrides"})
 """What stands in a manifest, at its top."""
-_SOUNDS_SECRET = re.compile(
-    r"token|secret|passw|pwd|credential|cookie|api[-_]?key|authoriz|auth(?!or)|private"
-    r"|(?<![a-z])key$|(?-i:(?<=[a-z])Key$)|(?<![a-z])pin(?![a-z])",
-    re.IGNORECASE,
-)
-_LOOKS_SECRET = re.compile(
-    r"(?<=://)[^/@\s:]*:[^/\s]+(?=@)|\b(?:sk|pk|rk|ghp|gho|ghs|glpat|xox[abprs]|hf)[-_][A-Za-z0-9_-]{8,}"
-    r"|\bAKIA[A-Z0-9]{12,}|(?<=\bBearer )[A-Za-z0-9._~+/=-]{8,}"
-)
-"""What is a secret wherever it stands: a password in an address, and keys in the forms that are in use."""
-_BEHIND_NAME = re.compile(r"=|:\s*")
-"""What stands between a name and its value in an argument: `--key=value`, `Name: value`."""
-_REFERENCE = re.compile(r"\$\{secret:[^}]*\}")
+
+Layer = tuple[Mapping[str, Any], str]
+"""What something says, by keys of a manifest, and its name."""
 
 
 class ConfigError(AgentOSError, ValueError):
@@ -110,66 +85,40 @@ class Config:
 
     path: Path
     manifest: ExtensionManifest
+    entries: tuple[PackEntry, ...] = ()
+    """What is loaded, in order: the packs, then the MCP servers."""
     overrides: Overrides = attrs.field(factory=Overrides)
     local: Path | None = None
-    settings: tuple[Setting, ...] = ()
+    layers: tuple[Layer, ...] = attrs.field(default=(), repr=False)
 
     @property
     def folder(self) -> Path:
         """Return the folder of the manifest, which paths in it are relative to."""
         return self.path.parent
 
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """Return every value that counts, in the order of the file, secrets hidden."""
+        layers = [(_defaults(self), DEFAULT), *self.layers]
+        values = {name: Setting(name, value, origin) for data, origin in layers for name, value in _leaves(data, ())}
+        return tuple(values.values())
+
     @property
     def origins(self) -> dict[str, str]:
         """Return where each value came from, by its path."""
         return {setting.path: setting.origin for setting in self.settings}
 
-    @property
-    def entries(self) -> tuple[PackEntry, ...]:
-        """Return what is loaded, in order: the packs, then the MCP servers."""
-        from agentos.mcp.client.servers import entries_of
 
-        return (*self.manifest.packs, *entries_of(self.manifest))
+def _defaults(config: Config) -> dict[str, Any]:
+    """Return the defaults by the keys of a manifest; what a budget does not say is as by default, if there is one."""
+    from agentos.cli.pack_flags import lasts
 
-
-# -- finding ---------------------------------------------------------------------------------------------------------
-
-
-def find_manifest(start: Path | None = None) -> Path | None:
-    """Return the nearest manifest: in *start*, else in the folders above it."""
-    start = (start or Path.cwd()).absolute()
-    for folder in (start, *start.parents):
-        if found := manifests_in(folder):
-            return found[0]
-    return None
-
-
-def manifests_in(folder: Path) -> list[Path]:
-    """Return the manifests in one folder; the first of them counts."""
-    return [path for ending in ENDINGS if (path := folder / f"agentos{ending}").is_file()]
-
-
-def unusable_in(folder: Path) -> list[Path]:
-    """Return what has the name of a manifest in one folder, and is none."""
-    places = [folder / f"agentos{ending}" for ending in ENDINGS]
-    return [path for path in places if fault_of_place(path) is not None]
-
-
-def fault_of_place(path: Path) -> str | None:
-    """Say what else than a file is there; None for a file, and where nothing is."""
-    if path.is_dir():
-        return "is a folder"
-    return "is a link that leads nowhere" if path.is_symlink() and not path.exists() else None
-
-
-def locals_in(folder: Path) -> list[Path]:
-    """Return the files of local overrides in one folder; there should be one at most."""
-    return [path for ending in ENDINGS if (path := folder / f"overrides.local{ending}").is_file()]
-
-
-def files_read_for(manifest: Path) -> list[Path]:
-    """Return every file that says something if *manifest* counts, also those that are not there yet."""
-    return [manifest, *(manifest.with_name(f"overrides.local{ending}") for ending in ENDINGS)]
+    settings = Settings()
+    values = {key: getattr(settings, field) for key, field in KEYS.items() if key != "principals"}
+    values["proposalTtl"] = settings.seconds_to_approve(is_durable=lasts(config.manifest.store))
+    if config.manifest.settings.budget is None:
+        del values["budget"]
+    return {"store": None, **values}
 
 
 # -- loading ---------------------------------------------------------------------------------------------------------
@@ -180,84 +129,92 @@ def load_config(
 ) -> Config:
     """Read the manifest at *path* with every layer over it; *given* is what the command line says, by manifest key."""
     path = Path(path).expanduser().absolute()
-    environ = os.environ if environ is None else environ
     problems: list[str] = []
-    manifest = _tried(problems, ExtensionManifest.from_file, path) or ExtensionManifest()
-    local = _local(problems, path.parent)
-    overrides = (_tried(problems, _overrides_in, local) if local else None) or Overrides()
-    said = _from_environment(problems, environ)
-    _tried(problems, _servers, manifest)
-    if problems:
-        raise ConfigError(problems)
-    layers = [
-        (_default_dotenv(path.parent), DEFAULT),
-        *said,
+    data: Any = {}
+    manifest = ExtensionManifest()
+    with _collecting(problems):
+        data = read_file(path) or {}
+        manifest = ExtensionManifest.from_dict(data, origin=str(path), folder=path.parent)
+    local, local_data, overrides = _local_overrides(problems, path.parent)
+    said = [
+        *_from_environment(problems, os.environ if environ is None else environ),
         *(({key: value}, COMMAND_LINE) for key, value in (given or {}).items()),
     ]
-    manifest = _layered(manifest, layers)
-    return Config(path, manifest, overrides, local, tuple(_settings(path, local, layers)))
+    servers: list[PackEntry] = []
+    with _collecting(problems):
+        servers = _servers(manifest)
+    if problems:
+        raise ConfigError(problems)
+    beside = _default_dotenv(path.parent)
+    layers = [(beside, DEFAULT), (data, path.name), *local_data, *said]
+    manifest = _layered(manifest, {} if "dotenv" in data else beside, said)
+    return Config(path, manifest, (*manifest.packs, *servers), overrides, local, tuple(layers))
 
 
-def _tried(problems: list[str], read: Callable[[Any], T], what: Any) -> T | None:
+@contextlib.contextmanager
+def _collecting(problems: list[str]) -> Iterator[None]:
+    """Note what is wrong with a file, and go on."""
     try:
-        return read(what)
+        yield
     except ManifestError as error:
         name = Path(error.origin).name if os.sep in error.origin else error.origin
         problems += [f"{name}: {problem}" for problem in error.problems]
     except StoreError as error:
         problems.append(str(error))
-    return None
 
 
-def _servers(manifest: ExtensionManifest) -> None:
-    if manifest.mcp_servers:
-        from agentos.mcp.client.servers import parse_servers
+def _servers(manifest: ExtensionManifest) -> list[PackEntry]:
+    if not manifest.mcp_servers:
+        return []
+    from agentos.mcp.client.servers import entries_of
 
-        parse_servers(manifest.mcp_servers)
+    return entries_of(manifest)
 
 
-def _local(problems: list[str], folder: Path) -> Path | None:
+def _local_overrides(problems: list[str], folder: Path) -> tuple[Path | None, list[Layer], Overrides]:
+    """Return the file of local overrides, what it says as a layer, and as overrides."""
     found = locals_in(folder)
     if len(found) > 1:
         names = " and ".join(path.name for path in found)
         problems.append(f"{names}: there is more than one file of local overrides; keep one")
-        return None
-    return found[0] if found else None
+    if len(found) != 1:
+        return None, [], Overrides()
+    data: Any = {}
+    overrides = Overrides()
+    with _collecting(problems):
+        data = read_file(found[0]) or {}
+        overrides = _overrides_in(data, found[0])
+    return found[0], [({"overrides": data}, found[0].name)], overrides
 
 
-def _overrides_in(path: Path) -> Overrides:
-    """Read a file of local overrides. What belongs in a manifest is told: read as a kind, it would do nothing."""
-    data = read_file(path)
-    if data is None:  # comments alone, or nothing
-        return Overrides()
+def _overrides_in(data: Any, path: Path) -> Overrides:
+    """Return local overrides. What belongs in a manifest is told: read as a kind, it would do nothing."""
     keys = [key for key in data if key in OF_MANIFESTS] if isinstance(data, dict) else []
     if not keys:
-        return Overrides.from_file(path)
-    problems = [Problem(key, _misplaced(key)) for key in keys]
+        return as_overrides(data, str(path))
+    problems = [Problem(key, _misplaced_fault(key)) for key in keys]
     try:
-        Overrides.from_dict({key: value for key, value in data.items() if key not in keys})
+        as_overrides({key: value for key, value in data.items() if key not in keys})
     except ManifestError as error:
         problems += error.problems
     raise ManifestError(str(path), problems)
 
 
-def _misplaced(key: str) -> str:
+def _misplaced_fault(key: str) -> str:
     only = "only overrides belong here"
     return f"{only}; leave out the leading `overrides`" if key == "overrides" else f"{only}; it goes into the manifest"
 
 
-def _from_environment(problems: list[str], environ: Mapping[str, str]) -> list[tuple[dict[str, Any], str]]:
-    """Return what variables say, by manifest key, each with the variable's name. A blank one says nothing."""
-    said = []
+def _from_environment(problems: list[str], environ: Mapping[str, str]) -> Iterator[Layer]:
+    """Yield what each variable says. A blank one says nothing."""
     for variable, key in _KEYS.items():
         if text := environ.get(variable, "").strip():
-            data = {key: _read(key, text)}
+            data = {key: _parse_variable(key, text)}
             problems += [f"{variable}: {problem.message}" for problem in check(data, "manifest")]
-            said.append((data, variable))
-    return said
+            yield data, variable
 
 
-def _read(key: str, text: str) -> Any:
+def _parse_variable(key: str, text: str) -> Any:
     if key == "deny":
         return [name for part in text.split(",") if (name := part.strip())]
     if key == "proposalTtl":
@@ -275,112 +232,27 @@ def _default_dotenv(folder: Path) -> dict[str, Any]:
     return {"dotenv": str(folder / ".env")} if (folder / ".env").is_file() else {}
 
 
-def _layered(manifest: ExtensionManifest, layers: list[tuple[dict[str, Any], str]]) -> ExtensionManifest:
-    settings, store = manifest.settings, manifest.store
-    for data, origin in layers:
-        more = structure_settings(data, None)
-        changed = {
-            field.name: value
-            for field in attrs.fields(type(more))
-            if field.name not in ("principals", "has_budget", "budget")
-            and (value := getattr(more, field.name)) is not None
-        }
-        if origin == DEFAULT:
-            changed = {name: value for name, value in changed.items() if getattr(settings, name) is None}
-        settings = attrs.evolve(settings, **changed)
-        store = data.get("store", store)
-    return attrs.evolve(manifest, settings=settings, store=store)
-
-
-# -- what may be shown -----------------------------------------------------------------------------------------------
-
-
-def _settings(path: Path, local: Path | None, layers: list[tuple[dict[str, Any], str]]) -> Iterator[Setting]:
-    """Yield every value that counts, in the order of the file, secrets hidden."""
-    data = read_file(path) or {}
-    found = {name: Setting(name, value, DEFAULT) for name, value in _leaves(_DEFAULTS, ())}
-    if data.get("budget", {}) is None:  # no limit; else what it does not say is as by default
-        found = {name: one for name, one in found.items() if not name.startswith("budget")}
-    found |= _from(layers[:1], ())
-    found |= {name: Setting(name, value, path.name) for name, value in _leaves(data, ())}
-    if local is not None:
-        laid = ((name, value) for name, value in _leaves(read_file(local) or {}, ("overrides",)))
-        found |= {name: Setting(name, value, local.name) for name, value in laid}
-    found |= _from(layers[1:], ())
-    yield from found.values()
-
-
-def _from(layers: list[tuple[dict[str, Any], str]], at: tuple[str, ...]) -> dict[str, Setting]:
-    return {name: Setting(name, value, origin) for data, origin in layers for name, value in _leaves(data, at)}
+def _layered(manifest: ExtensionManifest, beside: Mapping[str, Any], said: list[Layer]) -> ExtensionManifest:
+    stronger = {key: value for data, _ in said for key, value in data.items()}
+    settings = structure_settings({**beside, **stronger}, None)
+    return attrs.evolve(
+        manifest,
+        settings=manifest.settings.overlaid(**settings.said()),
+        store=stronger.get("store", manifest.store),
+    )
 
 
 def _leaves(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield every value beneath *at* with its path; lists of plain values are one value."""
-    if isinstance(value, Mapping) and value and not _is_hidden(at):
+    """Yield every value beneath *at* with its path, secrets hidden; lists of plain values are one value."""
+    if isinstance(value, Mapping) and value and not is_hidden(at):
         for key, item in value.items():
             if key != "$schema":
                 yield from _leaves(item, (*at, key))
     elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
         for index, item in enumerate(value):
             yield from _leaves(item, (*at, index))
-    elif at:
+    elif at and not (value == {} and at == ("overrides",)):
         yield show_path(at), shown_tree(value, at)
-
-
-def shown_tree(value: Any, at: tuple[str | int, ...]) -> Any:
-    """Return a part of the manifest as it may be shown to anybody: what may be a secret is hidden, however deep."""
-    if isinstance(value, Mapping) and not _is_hidden(at):
-        return {key: shown_tree(item, (*at, key)) for key, item in value.items()}
-    if isinstance(value, list) and not _is_hidden(at) and at[-1:] != ("args",):
-        return [shown_tree(item, (*at, index)) for index, item in enumerate(value)]
-    return shown_value(value, at)
-
-
-def shown_value(value: Any, at: tuple[str | int, ...]) -> Any:
-    """Return one value of the manifest as it may be shown to anybody: what may be a secret is hidden."""
-    if at == ("store",) and isinstance(value, str):
-        return shown_store(value)
-    if _is_hidden(at) and not (isinstance(value, str) and _REFERENCE.search(value)):
-        return HIDDEN if not isinstance(value, Mapping) else dict.fromkeys(value, HIDDEN)
-    if isinstance(value, str):
-        text = value.partition("?")[0] if at[-1:] == ("url",) else value
-        return _LOOKS_SECRET.sub(HIDDEN, text)
-    if at[-1:] == ("args",) and isinstance(value, list):
-        return [_argument(value, index) for index in range(len(value))]
-    return value
-
-
-def _is_hidden(at: tuple[str | int, ...]) -> bool:
-    """Tell whether what stands at a path may be a secret: its own name or that of what is around it says so."""
-    if "options" in at:
-        return any(_SOUNDS_SECRET.search(str(part)) for part in at[at.index("options") + 1 :])
-    return at[:1] == ("mcpServers",) and at[2:3] in (("env",), ("headers",)) and len(at) > 3  # noqa: PLR2004
-
-
-def _argument(arguments: list[Any], index: int) -> Any:
-    """Hide the argument of a command that sounds secret or looks so, or that follows one which sounds secret."""
-    before, said = str(arguments[index - 1]) if index else "", arguments[index]
-    if before.startswith("-") and not _BEHIND_NAME.search(before) and _SOUNDS_SECRET.search(before):
-        return HIDDEN
-    return _LOOKS_SECRET.sub(HIDDEN, _without_value(said)) if isinstance(said, str) else said
-
-
-def _without_value(argument: str) -> str:
-    """Hide what stands behind a name that sounds secret."""
-    for found in _BEHIND_NAME.finditer(argument):
-        if _SOUNDS_SECRET.search(argument[: found.start()]):
-            return argument[: found.end()] + HIDDEN
-    return argument
-
-
-def shown_store(location: str | None) -> str | None:
-    """Return where a store is, without the password in its URL."""
-    from agentos.store.locations import place_of
-
-    try:
-        return None if location is None else location if "://" not in location else place_of(location).shown
-    except StoreError:
-        return HIDDEN
 
 
 # -- a host ----------------------------------------------------------------------------------------------------------

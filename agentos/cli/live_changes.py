@@ -15,9 +15,11 @@ import attrs
 from agentos.cli.app import App, foreign_code
 from agentos.cli.commands.watch import Signature, signature_of
 from agentos.cli.host_session import working_host
-from agentos.cli.layered_config import Config, ConfigError, files_read_for, load_config
+from agentos.cli.layered_config import Config, ConfigError, load_config
+from agentos.cli.manifest_files import files_read_for
 from agentos.model.manifest import PackEntry
 from agentos.model.principal import Principal
+from agentos.model.settings import KEYS
 from agentos.secrets.sources import Fallback
 from agentos.secrets.vaults import SecretVault
 from agentos.store.locations import place_of
@@ -31,7 +33,7 @@ INTERVAL = 1.0
 @contextlib.asynccontextmanager
 async def followed(app: App) -> AsyncIterator[tuple["AgentOS", dict[str, Principal]]]:
     """Give a host that follows what the operator changes, and the manifest's principals as they are at any time."""
-    following = Following(app)
+    following = LiveChanges(app)
     async with (
         working_host(
             app, principals=following.principals, extension_secrets=following.kept_secret, dotenv=following.dotenv
@@ -41,7 +43,7 @@ async def followed(app: App) -> AsyncIterator[tuple["AgentOS", dict[str, Princip
         yield host, following.principals
 
 
-class Following:
+class LiveChanges:
     """Knows what the files of one configuration said last, and brings a host in step with what they say now."""
 
     def __init__(self, app: App) -> None:
@@ -51,8 +53,8 @@ class Following:
         self.principals: dict[str, Principal] = dict(app.config.manifest.settings.principals)
         self.dotenv = _dotenv(app.config)
         self.kept_secret = Fallback(SecretVault())  # also if nothing is kept yet
-        self._seen = self._look_at_files()
-        self._told = ""
+        self._seen = self._file_signatures()
+        self._last_warning = ""
 
     @contextlib.asynccontextmanager
     async def watching(self, host: "AgentOS") -> AsyncIterator[None]:
@@ -71,23 +73,23 @@ class Following:
 
     async def look(self, host: "AgentOS") -> None:
         """Look once, and apply what changed. What fails is said, and the host goes on as it was."""
-        now = self._look_at_files()
+        now = self._file_signatures()
         changed = {path for path in now if now[path] != self._seen.get(path)}
         self._seen = now
         try:
             if changed & set(files_read_for(self._config.path)):
-                await self._read_again(host)
+                await self._reload_config(host)
             if changed & {self.dotenv, SecretVault().path}:
                 for id in await host.extensions.refresh_secrets():
                     self._out.note(f"the secret {id} changed")
             if self._place.path is None or changed & set(self._files_of_store()):
-                await self._switch_packs(host)
+                await self._apply_flags(host)
         except Exception as error:  # noqa: BLE001 - packs are foreign code: serving goes on
-            self._tell(f"what changed could not be applied: {error}")
+            self._warn_once(f"what changed could not be applied: {error}")
 
     # -- files -------------------------------------------------------------------------------------------------
 
-    def _look_at_files(self) -> Signature:
+    def _file_signatures(self) -> Signature:
         said_in = files_read_for(self._config.path)
         return signature_of([*said_in, self.dotenv, SecretVault().path, *self._files_of_store()])
 
@@ -97,22 +99,22 @@ class Following:
 
     # -- the manifest and local overrides ----------------------------------------------------------------------
 
-    async def _read_again(self, host: "AgentOS") -> None:
+    async def _reload_config(self, host: "AgentOS") -> None:
         before = self._config
         try:
             now = await asyncio.to_thread(load_config, before.path)
         except ConfigError as error:
-            self._tell(f"{error}\nWhat it said before counts until that is corrected.")
+            self._warn_once(f"{error}\nWhat it said before counts until that is corrected.")
             return
         self._config = now
         self.principals.clear()
         self.principals.update(now.manifest.settings.principals)
         for kind, id in await host.extensions.replace_overrides(host=now.overrides, manifest=now.manifest.overrides):
             self._out.note(f"the override of {kind}:{id} changed")
-        for entry in _switched(before, now):
+        for entry in _toggled(before, now):
             await self._load_or_unload(host, entry)
-        if others := sorted(_others(before, now)):
-            self._tell(f"{now.path.name} changed: what it says of {', '.join(others)} counts after the next start")
+        if others := sorted(_changed_keys(before, now)):
+            self._warn_once(f"{now.path.name} changed: what it says of {', '.join(others)} counts after the next start")
 
     async def _load_or_unload(self, host: "AgentOS", entry: PackEntry) -> None:
         if not entry.enabled:
@@ -126,18 +128,18 @@ class Following:
 
     # -- the store ---------------------------------------------------------------------------------------------
 
-    async def _switch_packs(self, host: "AgentOS") -> None:
+    async def _apply_flags(self, host: "AgentOS") -> None:
         """Enable and disable packs as the store says now: somebody wrote that there."""
         with foreign_code():
             switched = await host.extensions.refresh_packs()
         for record in switched:
             self._out.note(f"{record.key} is {'enabled' if record.enabled else 'disabled'}")
 
-    def _tell(self, text: str) -> None:
+    def _warn_once(self, text: str) -> None:
         """Say what needs somebody, once."""
-        if text != self._told:
+        if text != self._last_warning:
             self._out.warn(text)
-        self._told = text
+        self._last_warning = text
 
 
 def _dotenv(config: Config) -> Path:
@@ -146,7 +148,7 @@ def _dotenv(config: Config) -> Path:
     return config.folder / ".env" if said is None else Path(said)
 
 
-def _switched(before: Config, now: Config) -> Iterator[PackEntry]:
+def _toggled(before: Config, now: Config) -> Iterator[PackEntry]:
     """Yield the entries that are as they were but for `enabled`."""
     old = {entry.key: (entry.enabled, said) for entry, said in _entries(before)}
     for entry, said in _entries(now):
@@ -166,27 +168,18 @@ def _without_switch(server: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in server.items() if key != "enabled"}
 
 
-def _others(before: Config, now: Config) -> set[str]:
+def _changed_keys(before: Config, now: Config) -> set[str]:
     """Return what else the manifest says differently, by its keys: what a running host can't take over."""
-    was, is_now = _untaken(before), _untaken(now)
+    was, is_now = _fixed_values(before), _fixed_values(now)
     return {key for key in was if was[key] != is_now[key]}
 
 
-def _untaken(config: Config) -> dict[str, Any]:
-    settings = attrs.asdict(config.manifest.settings, recurse=False)
-    budget = (settings.pop("has_budget"), settings.pop("budget"))
-    del settings["principals"]
+def _fixed_values(config: Config) -> dict[str, Any]:
+    settings = config.manifest.settings
     return {
-        **{_spelled(name): value for name, value in settings.items()},
-        "budget": budget,
+        **{key: getattr(settings, field) for key, field in KEYS.items() if key != "principals"},
         "dotenv": _dotenv(config),
         "store": config.manifest.store,
         "packs": [attrs.evolve(entry, enabled=True) for entry in config.manifest.packs],
         "mcpServers": {name: _without_switch(said) for name, said in config.manifest.mcp_servers.items()},
     }
-
-
-def _spelled(field: str) -> str:
-    """Return the key that stands for a field in a manifest."""
-    head, *rest = field.split("_")
-    return head + "".join(word.capitalize() for word in rest)

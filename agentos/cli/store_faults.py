@@ -66,6 +66,5 @@ async def _fault_of_tables(place: Place) -> tuple[str, str] | None:
         finally:
             await database.dispose()
     except StoreError as error:
-        message, _, way_out = str(error).partition(". ")
-        return message, way_out or "see that it runs and can be reached from here"
+        return error.message, error.hint or "see that it runs and can be reached from here"
     return None

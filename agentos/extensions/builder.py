@@ -1,6 +1,7 @@
 """Making a pack ready to be installed: find it, run its factory, check it. Nothing is on a stack yet."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -73,13 +74,19 @@ class PackMaker:
     """Makes packs and the contexts they see."""
 
     def __init__(
-        self, secrets: SecretSources, services: ServiceHub, masker: Masker, port: Callable[[Member], Port]
+        self,
+        secrets: SecretSources,
+        services: ServiceHub,
+        masker: Masker,
+        port: Callable[[Member], Port],
+        guard: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._secrets = secrets
         self._services = services
         self._masker = masker
         self._port = port
         self._finder = Finder()
+        self._guard = guard
 
     async def make(self, entry: PackEntry, *, fresh: bool = False) -> LoadedPack:
         """Find what *entry* names and make its pack; every way this can fail is a PackLoadError without secrets."""
@@ -88,8 +95,9 @@ class PackMaker:
             raise PackLoadError(hint, "asks for isolation 'process'; this version runs packs inline only")
         trouble: BaseException
         try:
-            found = self._finder.find(entry, fresh=fresh)
-            return await self._make(entry, found, hint)
+            with self._guard():
+                found = self._finder.find(entry, fresh=fresh)
+                return await self._make(entry, found, hint)
         except PackLoadError as error:
             if self._masker.cleanse(error) is error:
                 raise

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
@@ -112,6 +113,7 @@ class ExtensionManager:
         drain_timeout: float = 30.0,
         keeper: Keeper | None = None,
         masker: Masker | None = None,
+        pack_guard: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._keeper: Keeper = keeper or NoKeeper()
         self.manifest = as_manifest(manifest)
@@ -125,7 +127,7 @@ class ExtensionManager:
         self._claims = Claims()
         self._events = EventBus(self._logger)
         self._hub = ServiceHub(self._claims, self.masker, self._logger)
-        self._maker = PackMaker(self._secrets, self._hub, self.masker, self._port_of)
+        self._maker = PackMaker(self._secrets, self._hub, self.masker, self._port_of, pack_guard)
         self._board = Board(self, self._secrets)
         self._settler = Settler(
             claims=self._claims,
@@ -767,7 +769,7 @@ class ExtensionManager:
             wrapped = PackLoadError(key, self.masker.mask(str(error)))
             wrapped.__cause__ = self.masker.cleanse(error)
             error = wrapped
-        self._logger.warning("%s", error)
+        self._logger.warning("%s", error, extra={"failed_pack": key})
         self._events.post(
             PackFailed(key=key, pack=pack, version=version, error=error, reason=str(error), source=source)
         )

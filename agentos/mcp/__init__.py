@@ -8,34 +8,7 @@ client/  servers of others, each taken in as a pack
 Nothing here imports the SDK before it is asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from agentos.base.lazy_exports import lazy_exports
+from agentos.interop._sdk_imports import needed
 
-if TYPE_CHECKING:
-    from agentos.mcp.auth import JWTVerifier, TokenFile
-    from agentos.mcp.http.serving import http_app, serve_http
-    from agentos.mcp.server.server import MCPServer, serve_stdio
-
-_HOMES = {
-    "JWTVerifier": "auth",
-    "MCPServer": "server.server",
-    "TokenFile": "auth",
-    "http_app": "http.serving",
-    "serve_http": "http.serving",
-    "serve_stdio": "server.server",
-}
-
-__all__ = ["JWTVerifier", "MCPServer", "TokenFile", "http_app", "serve_http", "serve_stdio"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from agentos.interop._sdk_imports import needed
-
-    needed("mcp", "mcp")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
+__all__, __getattr__, __dir__ = lazy_exports(globals(), before=lambda: needed("mcp", "mcp"))

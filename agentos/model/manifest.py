@@ -148,14 +148,18 @@ class ExtensionManifest:
     @classmethod
     def from_file(cls, path: str | Path) -> "ExtensionManifest":
         """Read a `.json`, `.toml` or `.yaml` file; paths in it are relative to its folder."""
-        path = Path(path)
-        data = read_file(path)
-        return _structure({} if data is None else data, str(path), path.absolute().parent)
+        data = read_file(Path(path))
+        return cls.from_dict({} if data is None else data, origin=str(path), folder=Path(path).absolute().parent)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "ExtensionManifest":
-        """Take a mapping in the spelling of the files; a factory may be a callable."""
-        return _structure(data, "manifest", None)
+    def from_dict(
+        cls, data: Mapping[str, Any], *, origin: str = "manifest", folder: Path | None = None
+    ) -> "ExtensionManifest":
+        """Take a mapping in the spelling of the files; a factory may be a callable.
+
+        *origin* names it in errors, and paths in it are relative to *folder*.
+        """
+        return _structure(data, origin, folder)
 
 
 def _structure(data: Any, origin: str, base: Path | None) -> ExtensionManifest:

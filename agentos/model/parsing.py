@@ -27,15 +27,14 @@ DEPTH_LIMIT = 64
 
 def read_file(path: Path) -> Any:
     """Read a `.json`, `.toml` or `.yaml` file into plain dicts and lists."""
-    parse = _PARSERS.get(path.suffix.lower())
-    if parse is None:
+    if path.suffix.lower() not in _PARSERS:
         raise ManifestError(str(path), [Problem("", f"expected a file ending in {', '.join(_PARSERS)}")])
     try:
         with path.open("rb") as file:
             raw = file.read(SIZE_LIMIT + 1)
         if len(raw) > SIZE_LIMIT:
             raise ValueError(f"larger than {SIZE_LIMIT} bytes")
-        data = parse(raw.decode("utf-8-sig"))
+        data = parse_text(raw.decode("utf-8-sig"), path.suffix)
     except OSError as error:
         raise ManifestError(str(path), [Problem("", f"can't be read: {error.strerror or error}")]) from error
     except (ValueError, RecursionError) as error:
@@ -120,6 +119,11 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     ".yaml": _parse_yaml,
     ".yml": _parse_yaml,
 }
+
+
+def parse_text(text: str, suffix: str) -> Any:
+    """Parse a text as a file that ends in *suffix*; raise ValueError if it can't be."""
+    return _PARSERS[suffix.lower()](text)
 
 
 def plain(data: Any, origin: str) -> Any:

@@ -1,4 +1,7 @@
-"""What a manifest says of the host itself: how calls are decided on, and for whom."""
+"""The settings of a host: one class with their defaults, which the host, its manifest and the command share.
+
+What the host gives counts, else what its manifest says, else the default.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,52 +11,73 @@ import attrs
 
 from agentos.errors import Problem
 from agentos.model.field_checks import frozen_mapping
-from agentos.model.parsing import show_path
+from agentos.model.parsing import camel, show_path
 from agentos.model.principal import Principal
 
-KEYS = (
-    *("mode", "deny", "budget", "proposalTtl", "allowOtherApprover", "pins", "lock", "auditArguments", "dotenv"),
-    "principals",
-)
-"""The keys of a manifest that are settings."""
+UNSET: Any = attrs.NOTHING
+"""Stands for a value that was not given, so that a default can be told from the same value given."""
+_MEMORY_TTL = 600.0
+_DURABLE_TTL = 24 * 3600.0
+_DEFAULT_BUDGET = frozen_mapping({"calls": 60, "window": 60.0})
 
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """What an operator decided. None says nothing: then the host's own word counts.
+    """How a host decides on calls, and for whom."""
 
-    `budget` is a mapping of a budget's fields; `has_budget` tells "no limit" from "nothing said".
-    """
-
-    mode: str | None = None
-    deny: tuple[str, ...] | None = None
-    has_budget: bool = False
-    budget: Mapping[str, Any] | None = None
+    mode: str = "approve"
+    """What happens with calls that change something: `approve` asks, `auto` runs them, `unattended` refuses them."""
+    deny: Any = ()
+    """Names of tools, `pack:tool`, or patterns of either that must not run."""
+    budget: Any = _DEFAULT_BUDGET
+    """How much each principal may do: a Budget, several, the fields of one as a mapping, or None for no limit."""
     proposal_ttl: float | None = None
-    allow_other_approver: bool | None = None
-    pins: str | None = None
-    lock: str | None = None
-    audit_arguments: bool | None = None
-    dotenv: str | None = None
+    """For how many seconds a call waits for approval; None is ten minutes in memory, 24 hours in a durable store."""
+    allow_other_approver: bool = False
+    """Whether somebody else than its proposer may approve a call."""
+    pins: str = "first-use"
+    """`first-use` lets new definitions in and holds changed ones back, `strict` holds new ones back too, `off`."""
+    lock: Any = None
+    """A lock file; with pins="strict", packs and tools that differ from it are refused."""
+    audit_arguments: bool = False
+    """Whether the audit log has the arguments of calls, and not only their hash."""
+    dotenv: str | Path | None = None
+    """A file of environment variables that secrets are read from."""
     principals: Mapping[str, Principal] = attrs.field(factory=dict, converter=frozen_mapping)
+    """Who there is, by id."""
+    given: frozenset[str] = attrs.field(default=frozenset(), eq=False)
+    """The names of those that were given; the others are defaults."""
+
+    def said(self) -> dict[str, Any]:
+        """Return those that were given, by name."""
+        return {name: getattr(self, name) for name in self.given}
+
+    def overlaid(self, **values: Any) -> "Settings":
+        """Return these with *values* over them; UNSET says nothing."""
+        said = self.said() | {name: value for name, value in values.items() if value is not UNSET}
+        return Settings(**said, given=frozenset(said))
+
+    def seconds_to_approve(self, *, is_durable: bool) -> float:
+        """Return for how long a call waits for approval in a store that lasts, or in memory."""
+        if self.proposal_ttl is not None:
+            return self.proposal_ttl
+        return _DURABLE_TTL if is_durable else _MEMORY_TTL
+
+
+KEYS = {camel(field.name): field.name for field in attrs.fields(Settings) if field.name != "given"}
+"""The keys of a manifest that are settings, and the field of each."""
 
 
 def structure_settings(data: Mapping[str, Any], base: Path | None) -> Settings:
     """Return the settings in a manifest that was checked; paths are relative to its folder."""
-    deny = data.get("deny")
-    return Settings(
-        mode=data.get("mode"),
-        deny=None if deny is None else tuple(deny),
-        has_budget="budget" in data,
-        budget=data.get("budget"),
-        proposal_ttl=data.get("proposalTtl"),
-        allow_other_approver=data.get("allowOtherApprover"),
-        pins=data.get("pins"),
-        lock=_beside(data.get("lock"), base),
-        audit_arguments=data.get("auditArguments"),
-        dotenv=_beside(data.get("dotenv"), base),
-        principals={id: _principal(id, raw) for id, raw in data.get("principals", {}).items()},
-    )
+    values = {field: data[key] for key, field in KEYS.items() if key in data}
+    for field in {"lock", "dotenv"} & values.keys() if base is not None else ():
+        values[field] = str(base / values[field])
+    if "deny" in values:
+        values["deny"] = tuple(values["deny"])
+    if "principals" in values:
+        values["principals"] = {id: _principal(id, raw) for id, raw in values["principals"].items()}
+    return Settings().overlaid(**values)
 
 
 def problems_of_settings(data: Any) -> list[Problem]:
@@ -70,7 +94,3 @@ def problems_of_settings(data: Any) -> list[Problem]:
 
 def _principal(id: str, raw: Mapping[str, Any]) -> Principal:
     return Principal(id, raw.get("kind", "user"), frozenset(raw.get("access", ())), raw.get("scopes"))
-
-
-def _beside(location: str | None, base: Path | None) -> str | None:
-    return location if location is None or base is None else str(base / location)

@@ -36,6 +36,7 @@ _NONCE_SIZE = 12
 _GOOD_PRIORITY = 1
 """What keyrings say of themselves that keep values safe; those that fail, lose values or encrypt nothing say less."""
 _OTHERS = 0o077
+_RESTORE = "restore it, or delete it and set the secrets again"
 
 _logger = logging.getLogger("agentos.secrets")
 
@@ -106,8 +107,8 @@ class SecretVault:
             plain: bytes = _cipher(self._key()).decrypt(b64decode(entry["nonce"], validate=True), sealed, _bound_to(id))
         except (InvalidTag, ValueError):
             raise SecretError(
-                f"the kept value of {id!r} can't be decrypted: {self.path} was changed, or {KEY} is another one; "
-                "set it again"
+                f"the kept value of {id!r} can't be decrypted: {self.path} was changed, or {KEY} is another one",
+                hint="set it again",
             ) from None
         return plain.decode("utf-8", "surrogatepass")
 
@@ -121,11 +122,11 @@ class SecretVault:
                 _logger.warning("the key of kept secrets can be read by other users: chmod 600 %s", file)
             key = bytes.fromhex(file.read_text("ascii"))
         except FileNotFoundError:
-            raise SecretError(f"{file} is gone, and with it what was kept; set the secrets again") from None
+            raise SecretError(f"{file} is gone, and with it what was kept", hint="set the secrets again") from None
         except ValueError:
             key = b""
         if len(key) != _KEY_SIZE:
-            raise SecretError(f"{file} does not hold a key; restore it, or delete it and set the secrets again")
+            raise SecretError(f"{file} does not hold a key", hint=_RESTORE)
         return key
 
     # -- the file --------------------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ class SecretVault:
         except (ValueError, RecursionError):
             data = None
         if fault := _fault_of(data):
-            raise SecretError(f"{self.path} can't be used: {fault}; restore it, or delete it and set the secrets again")
+            raise SecretError(f"{self.path} can't be used: {fault}", hint=_RESTORE)
         entries: dict[str, dict[str, Any]] = data["secrets"]
         return entries
 
@@ -240,7 +241,7 @@ def _from_keyring(id: str) -> str:
     except Exception as error:  # noqa: BLE001 - a keyring is foreign code
         raise SecretError(f"{id!r} is kept in the OS keyring, which can't be read: {_said(error)}") from None
     if value is None:
-        raise SecretError(f"{id!r} was kept in the OS keyring and is not there any more; set it again")
+        raise SecretError(f"{id!r} was kept in the OS keyring and is not there any more", hint="set it again")
     return str(value)
 
 

@@ -51,7 +51,7 @@ def told(place: Place, *, reaching: bool = False) -> Iterator[None]:
         driver_error = _driver_error(error, reaching=reaching)
         if driver_error is None:
             raise
-        raise_alone(StoreError(describe(driver_error, place)))
+        raise_alone(described(driver_error, place))
 
 
 def raise_alone(problem: StoreError) -> NoReturn:
@@ -74,11 +74,9 @@ def _driver_error(error: Exception, *, reaching: bool) -> BaseException | None:
     return None
 
 
-def describe(error: BaseException, place: Place) -> str:
-    """Say what the driver said and what to do about it."""
-    said = f"the store at {place.shown}: {_words(error)[:_LIMIT]}"
-    way = _way_out(error)
-    return f"{said}. {way}" if way else said
+def described(error: BaseException, place: Place) -> StoreError:
+    """Return what the driver said, and what to do about it."""
+    return StoreError(f"the store at {place.shown}: {_words(error)[:_LIMIT]}", hint=_way_out(error))
 
 
 def _words(error: BaseException) -> str:

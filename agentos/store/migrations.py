@@ -164,11 +164,13 @@ def _version(connection: "Connection", shown: str, newest: int) -> int:
         return 0
     version = versions[0]
     if len(versions) > 1 or not isinstance(version, int) or version < 1:
-        raise StoreError(f"the store at {shown}: its table agentos_schema has no usable version. Restore a backup")
+        raise StoreError(
+            f"the store at {shown}: its table agentos_schema has no usable version", hint="Restore a backup"
+        )
     if version > newest:
         raise StoreError(
-            f"the store at {shown} is of version {version}, and this agentos knows versions up to {newest}. "
-            "Upgrade agentos, or give it another database"
+            f"the store at {shown} is of version {version}, and this agentos knows versions up to {newest}",
+            hint="Upgrade agentos, or give it another database",
         )
     return version
 
@@ -179,8 +181,8 @@ def _refuse_strange(tables: set[str], shown: str) -> None:
     if foreign := sorted(tables - set(metadata.tables)):
         names = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")  # noqa: PLR2004 - enough to know it by
         raise StoreError(
-            f"the database at {shown} belongs to something else: it has tables ({names[:200]}) and none of ours. "
-            "Give agentos a database of its own"
+            f"the database at {shown} belongs to something else: it has tables ({names[:200]}) and none of ours",
+            hint="Give agentos a database of its own",
         )
     if tables:
-        raise StoreError(f"the store at {shown} has our tables but not their version. Restore a backup")
+        raise StoreError(f"the store at {shown} has our tables but not their version", hint="Restore a backup")

@@ -15,6 +15,7 @@ import attrs
 
 import agentos
 from _generate.markdown import code, first_sentence, prose, table
+from agentos.base.lazy_exports import homes_of
 
 _ROOMS = {
     "host": (
@@ -97,7 +98,7 @@ def modules() -> dict[str, ModuleType]:
 
 
 def _room_of(name: str) -> str:
-    home = agentos._HOMES.get(name, "agentos._version")  # noqa: SLF001 - our own table of where names live
+    home = homes_of(agentos)[name]
     fits = {
         prefix: key for key, (_, homes) in _ROOMS.items() for prefix in homes if f"{home}.".startswith(f"{prefix}.")
     }
@@ -168,9 +169,7 @@ def _directive(kind: str, head: str, body: str, value: Any, module: str = "", co
 
 
 def _constant(module: str, name: str, value: Any) -> str:
-    home = getattr(importlib.import_module(module), "_HOMES", {}).get(name, module)
-    place = home if home.startswith("agentos") else f"{module}.{home}"
-    said = documented(importlib.import_module(place)).get(name, "")
+    said = documented(importlib.import_module(homes_of(importlib.import_module(module))[name])).get(name, "")
     shown = repr(value)
     return f"{prose(said)}\n\nIts value is {code(shown)}." if len(shown) < 80 else prose(said)  # noqa: PLR2004 - a line
 

@@ -37,8 +37,8 @@ def import_everything():
     from agentos import host  # noqa: F401
     from agentos.cli import app, store_records  # noqa: F401
     from agentos.cli.commands import approvals, audit, lock, packs, serve, setup  # noqa: F401
-    from agentos.cli.manifest_edit import editing, toml_text  # noqa: F401
-    from agentos.cli.probe import loading_apart  # noqa: F401
+    from agentos.cli.manifest_edit import editing, toml_edits  # noqa: F401
+    from agentos.cli.probe import isolated_load  # noqa: F401
     from agentos.cli.terminal import approval_dialog, drawing  # noqa: F401
     from agentos.mcp import auth  # noqa: F401
     from agentos.model.parsing import check

@@ -37,7 +37,7 @@ def test_list_shows_what_waits(project):
 
     heads, line = done.out.splitlines()
     assert re.split("  +", heads) == ["id", "tool", "effect", "with", "for", "expires in", "why it asks"]
-    assert re.split("  +", line)[:6] == [id[:8], "demo:note", "mutate", 'text="hi" tags=[]', "system", "9 min"]
+    assert re.split("  +", line)[:6] == [id[:8], "demo:note", "mutate", 'text="hi" tags=[]', "system", "23 h"]
 
 
 def test_list_shows_long_arguments_in_short(project):

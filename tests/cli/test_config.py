@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from agentos.cli.layered_config import HIDDEN, ConfigError, find_manifest, load_config, manifests_in, shown_store
+from agentos.cli.hidden_secrets import HIDDEN, shown_store
+from agentos.cli.layered_config import ConfigError, load_config
+from agentos.cli.manifest_files import find_manifest, manifests_in
 
 
 def written(folder, text, name="agentos.toml"):
@@ -67,7 +69,7 @@ def test_defaults_say_that_they_are(folder):
     config = load_config(written(folder, ""), {})
 
     assert values(config)["mode"] == ("approve", "default")
-    assert config.manifest.settings.mode is None  # the host's own default is the same
+    assert "mode" not in config.manifest.settings.given
 
 
 def test_the_manifest_counts_over_defaults(folder):

@@ -295,7 +295,7 @@ def test_what_cant_be_edited_is_left_alone_with_words_what_to_write(tmp_path, mo
     path = tmp_path / "agentos.yaml"
     text = "packs: [{module: a}, {module: b}]\n"
     path.write_text(text)
-    monkeypatch.setattr("agentos.cli.manifest_edit.yaml_text.edit_nodes", lambda text, *_: text)
+    monkeypatch.setattr("agentos.cli.manifest_edit.node_edits.edit_yaml", lambda text, *_: text)
     for change, hint in (
         (lambda: remove_pack(path, 0), "take packs[0] out by hand"),
         (lambda: add_pack(path, {"module": "ä"}), 'add {"module": "ä"} to packs by hand'),
@@ -382,7 +382,7 @@ def test_what_only_looks_like_a_comment_is_none(edited, text):
 def test_an_edit_that_would_lose_a_comment_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "agentos.yaml"
     path.write_text("packs: []\n# ours\n")
-    monkeypatch.setattr("agentos.cli.manifest_edit.yaml_text.edit_nodes", lambda *_: "packs:\n  - module: n.py\n")
+    monkeypatch.setattr("agentos.cli.manifest_edit.node_edits.edit_yaml", lambda *_: "packs:\n  - module: n.py\n")
     with pytest.raises(Fail, match="can't be edited"):
         add_pack(path, NEW)
 

@@ -192,7 +192,7 @@ def test_a_mistake_of_ours_is_told_in_one_line_and_shown_by_v(command, project, 
         raise KeyError("oops")
 
     project("hello")
-    monkeypatch.setattr(agentos.cli.commands.packs, "written_in", broken)
+    monkeypatch.setattr(agentos.cli.commands.packs, "entries_in", broken)
 
     assert "KeyError" in command("packs", "list").err
     assert "Traceback" not in command("packs", "list").err
@@ -374,7 +374,7 @@ def test_however_a_command_ends_there_is_a_code(command, project, monkeypatch, e
         raise error
 
     project("hello")
-    monkeypatch.setattr(agentos.cli.commands.packs, "written_in", failing)
+    monkeypatch.setattr(agentos.cli.commands.packs, "entries_in", failing)
     told = command("packs", "list")
 
     assert told.code == code
@@ -591,7 +591,7 @@ def test_a_signal_in_the_last_step_of_a_command_is_heard(number, end):
 @pytest.mark.parametrize("error", [GeneratorExit, asyncio.CancelledError])
 def test_whatever_is_raised_becomes_words_and_a_code(project, command, monkeypatch, error):
     project("hello")
-    monkeypatch.setattr("agentos.cli.commands.packs.written_in", Mock(side_effect=error("why")))
+    monkeypatch.setattr("agentos.cli.commands.packs.entries_in", Mock(side_effect=error("why")))
     told = command("packs", "list")
 
     assert (told.code, f"error: {error.__name__}: why" in told.err) == (1, True)

@@ -12,7 +12,7 @@ from terminal import BAD, GREET, PATIENCE
 from agentos.cli.app import Fail
 from agentos.cli.layered_config import load_config
 from agentos.cli.probe import child_process as _child
-from agentos.cli.probe.loading_apart import probe
+from agentos.cli.probe.isolated_load import probe
 
 QUICK = 20.0
 """For how many seconds a pack may be loading that will come to an end."""

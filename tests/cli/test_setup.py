@@ -276,9 +276,9 @@ def test_every_variable_that_is_read_is_known_and_every_one_that_is_known_is_rea
 
 
 def test_no_variable_that_is_known_is_a_mistake_to_doctor():
-    from agentos.cli.commands.doctor import Found, check_environment
+    from agentos.cli.commands.doctor import Inspected, check_environment
 
-    assert list(check_environment(Found(dict.fromkeys(VARIABLES, "x")))) == []
+    assert list(check_environment(Inspected(dict.fromkeys(VARIABLES, "x")))) == []
 
 
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.symlink_to("nowhere.toml")])

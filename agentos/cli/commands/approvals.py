@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, tell_result, working_host
+from agentos.cli.app import App, Fail, examples, run_async
+from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, print_result, working_host
 from agentos.cli.terminal.harmless_text import one_line
+from agentos.cli.terminal.output import plain
 
 if TYPE_CHECKING:
     from agentos.access.proposals import Proposal, Stored
@@ -39,13 +40,9 @@ def approvals() -> None:
 
 
 @approvals.command("list", epilog=examples("agentos approvals list", "agentos approvals list --principal ann --json"))
-@pass_app
-def list_(app: App) -> int:
+@run_async
+async def list_(app: App) -> int:
     """List the calls that wait, oldest first; with --principal, those of one principal."""
-    return app.run(_list(app))
-
-
-async def _list(app: App) -> int:
     from agentos.cli.store_records import records
 
     out, whose = app.out, app.principal.key if app.given.get("principal") else None
@@ -59,7 +56,7 @@ async def _list(app: App) -> int:
             (one.effect, EFFECTS.get(one.effect, "bold red")),
             _arguments(one),
             one.principal.key,
-            _left(one),
+            _time_left(one),
             one.reason,
         )
         for one in waiting
@@ -79,38 +76,25 @@ def _arguments(proposal: "Proposal") -> str:
     return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…"
 
 
-def _left(proposal: "Proposal") -> str:
+def _time_left(proposal: "Proposal") -> str:
     """Say for how long a proposal waits yet."""
     seconds = max(0, int((proposal.expires_at - datetime.now(UTC)).total_seconds()))
-    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"  # noqa: PLR2004 - two minutes
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
 
 
 def _data(proposal: "Proposal") -> dict[str, Any]:
-    from agentos.cli.terminal.output import plain
-
-    names = ("id", "tool", "effect", "state", "reason", "pack", "version", "origin", "shadows", "parent", "note")
-    told = {name: plain(getattr(proposal, name)) for name in names}
-    return {
-        **told,
-        "arguments": proposal.arguments,
-        "preview": proposal.preview,
-        "principal": proposal.principal.key,
-        "createdAt": proposal.created_at,
-        "expiresAt": proposal.expires_at,
-        "decidedAt": proposal.decided_at,
-        "decidedBy": proposal.decided_by,
-    }
+    whole = {"arguments": proposal.arguments, "preview": proposal.preview, "principal": proposal.principal.key}
+    return {**plain(proposal), **whole}
 
 
 @approvals.command(epilog=examples("agentos approvals show 3f2a91c0", "agentos approvals show 3f2a91c0 --json"))
 @click.argument("id")
-@pass_app
-def show(app: App, id: str) -> int:
+@run_async
+async def show(app: App, id: str) -> int:
     """Show what exactly would run, or what became of it."""
-    return app.run(_show(app, id))
-
-
-async def _show(app: App, id: str) -> int:
     from agentos.access.proposals import stored_result
     from agentos.cli.host_session import data_of
     from agentos.cli.store_records import records
@@ -118,34 +102,34 @@ async def _show(app: App, id: str) -> int:
 
     out = app.out
     async with records(app.config) as found:
-        stored = await _known(found, id)
+        stored = await _stored_proposal(found, id)
     proposal, result = stored.proposal, stored_result(stored)
     out.data({**_data(proposal), "result": None if result is None else data_of(result)})
     if not out.is_json:
         fits = len(proposal.id) + INDENT <= out.console.width  # a piece of it does, too, and can be copied
-        more = [("id", proposal.id if fits else proposal.id[:_SHORT]), ("state", _fate(proposal))]
+        more = [("id", proposal.id if fits else proposal.id[:_SHORT]), ("state", _state_text(proposal))]
         more += [] if result is None else [("result", result.content)]
         out.say(describe(proposal, out.console, *more))
     return 0
 
 
-def _fate(proposal: "Proposal") -> str:
+def _state_text(proposal: "Proposal") -> str:
     if proposal.state == "proposed":
-        return f"waits until {proposal.expires_at.isoformat(timespec='seconds')} ({_left(proposal)})"
+        return f"waits until {proposal.expires_at.isoformat(timespec='seconds')} ({_time_left(proposal)})"
     by = f" by {proposal.decided_by}" if proposal.decided_by else ""
     return f"{proposal.state}{by}{f': {proposal.note}' if proposal.note else ''}"
 
 
-async def _known(found: "Records | None", id: str) -> "Stored":
+async def _stored_proposal(found: "Records | None", id: str) -> "Stored":
     """Return the proposal that an id, or the beginning of one, means."""
-    whole = id if found is None else await _whole(found, id)
+    whole = id if found is None else await _full_id(found, id)
     stored = None if found is None else await found.proposals.by_id(whole)
     if stored is None:
         raise Fail(f"there is no proposal {id[:64]!r}", hint="`agentos approvals list` shows those that wait")
     return stored
 
 
-async def _whole(found: "Records", id: str) -> str:
+async def _full_id(found: "Records", id: str) -> str:
     """Return the id that is meant: one that waits, else any."""
     if len(id) < _SHORTEST:
         raise Fail(f"{id!r} is too short for an id: give at least {_SHORTEST} characters", code=2)
@@ -169,22 +153,18 @@ async def _whole(found: "Records", id: str) -> str:
 @click.argument("id")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask again; never for what may destroy something.")
 @click.option("--approve-destructive", is_flag=True, help="Do not ask again, even if it may destroy something.")
-@pass_app
-def approve(app: App, id: str, yes: bool, approve_destructive: bool) -> int:
+@run_async
+async def approve(app: App, id: str, yes: bool, approve_destructive: bool) -> int:
     """Run what was proposed, once, and tell its result. What will run is shown first."""
-    return app.run(_approve(app, id, is_sure=yes, is_very_sure=approve_destructive))
-
-
-async def _approve(app: App, id: str, *, is_sure: bool, is_very_sure: bool) -> int:
     from agentos.cli.terminal.approval_dialog import Approver
-    from agentos.cli.terminal.call_progress import Progress
+    from agentos.cli.terminal.call_progress import ProgressLine
 
-    proposal = await _looked_up(app, id)
-    await _confirm(app, proposal, is_agreed=is_very_sure or (is_sure and proposal.effect != DESTRUCTIVE))
+    proposal = await _find_proposal(app, id)
+    await _confirm(app, proposal, is_agreed=approve_destructive or (yes and proposal.effect != DESTRUCTIVE))
     async with working_host(app, tells_held_back=False) as host:
-        progress = Progress(app.out)
+        progress = ProgressLine(app.out)
         host.extensions.on(progress)
-        await Approver(app.out, host, app.principal, yes=is_sure, clear=progress.clear).attach()
+        await Approver(app.out, host, app.principal, yes=yes, clear=progress.clear).attach()
         try:
             result = await host.approvals.approve(proposal.id, by=app.principal)
         except asyncio.CancelledError:
@@ -193,17 +173,17 @@ async def _approve(app: App, id: str, *, is_sure: bool, is_very_sure: bool) -> i
             raise
         finally:
             progress.clear()
-        code = tell_result(app.out, result, proposal=proposal.id)
-    if result.error is not None and result.error.type == "ProposalInvalid" and (hint := _way(app, proposal)):
+        code = print_result(app.out, result, proposal=proposal.id)
+    if result.error is not None and result.error.type == "ProposalInvalid" and (hint := _who_decides(app, proposal)):
         app.out.note(hint)
     return code
 
 
-async def _looked_up(app: App, id: str) -> "Proposal":
+async def _find_proposal(app: App, id: str) -> "Proposal":
     from agentos.cli.store_records import records
 
     async with records(app.config) as found:
-        return (await _known(found, id)).proposal
+        return (await _stored_proposal(found, id)).proposal
 
 
 async def _confirm(app: App, proposal: "Proposal", *, is_agreed: bool) -> None:
@@ -227,7 +207,7 @@ async def _confirm(app: App, proposal: "Proposal", *, is_agreed: bool) -> None:
         raise Fail(f"not approved; proposal {proposal.id} waits on", code=REFUSED)
 
 
-def _way(app: App, proposal: "Proposal") -> str | None:
+def _who_decides(app: App, proposal: "Proposal") -> str | None:
     """Say how a proposal of somebody else is decided on."""
     from agentos.model.principal import Principal
 
@@ -247,7 +227,7 @@ def _refusing(app: App, proposal: "Proposal") -> Iterator[None]:
     try:
         yield
     except ProposalError as error:
-        raise Fail(str(error), code=REFUSED, hint=_way(app, proposal)) from None
+        raise Fail(str(error), code=REFUSED, hint=_who_decides(app, proposal)) from None
 
 
 @approvals.command(
@@ -260,23 +240,19 @@ def _refusing(app: App, proposal: "Proposal") -> Iterator[None]:
 @click.option(
     "--args", "text", metavar="JSON", help="All arguments anew, as a JSON object; - reads stdin, @FILE a file."
 )
-@pass_app
-def edit(app: App, id: str, arguments: Sequence[str], text: str | None) -> int:
+@run_async
+async def edit(app: App, id: str, arguments: Sequence[str], text: str | None) -> int:
     """Replace a call that waits by one with other arguments. It gets an id of its own, and waits as well."""
-    return app.run(_edit(app, id, arguments, text))
-
-
-async def _edit(app: App, id: str, words: Sequence[str], text: str | None) -> int:
     from agentos.cli.terminal.approval_dialog import describe
 
-    if not words and text is None:
+    if not arguments and text is None:
         raise Fail("nothing is to be changed", code=2, hint="give name=value, or --args with a JSON object")
-    old = await _looked_up(app, id)
+    old = await _find_proposal(app, id)
     async with working_host(app, tells_held_back=False) as host:
-        arguments = _edited(host, old, words, text)
-        _require_fit(host, old, arguments)
+        changed = _new_arguments(host, old, arguments, text)
+        _require_fit(host, old, changed)
         with _refusing(app, old):
-            new = await host.approvals.edit(old.id, arguments, by=app.principal)
+            new = await host.approvals.edit(old.id, changed, by=app.principal)
     app.out.data(_data(new))
     if not app.out.is_json:
         app.out.say(describe(new, app.out.console))
@@ -284,7 +260,7 @@ async def _edit(app: App, id: str, words: Sequence[str], text: str | None) -> in
     return 0
 
 
-def _edited(host: "AgentOS", old: "Proposal", words: Sequence[str], text: str | None) -> dict[str, Any]:
+def _new_arguments(host: "AgentOS", old: "Proposal", words: Sequence[str], text: str | None) -> dict[str, Any]:
     """Return all the arguments: anew if they are given as JSON, else the old ones with some changed."""
     from agentos.cli.call_arguments import read_arguments
 
@@ -308,14 +284,10 @@ def _require_fit(host: "AgentOS", old: "Proposal", arguments: Mapping[str, Any])
 @approvals.command(epilog=examples('agentos approvals reject 3f2a91c0 --reason "wrong address"'))
 @click.argument("id")
 @click.option("--reason", default="no reason given", help="Why, for the record and for whoever made the call.")
-@pass_app
-def reject(app: App, id: str, reason: str) -> int:
+@run_async
+async def reject(app: App, id: str, reason: str) -> int:
     """Close a call that waits. It will not run."""
-    return app.run(_reject(app, id, reason))
-
-
-async def _reject(app: App, id: str, reason: str) -> int:
-    proposal = await _looked_up(app, id)
+    proposal = await _find_proposal(app, id)
     async with working_host(app, tells_held_back=False) as host:
         with _refusing(app, proposal):
             await host.approvals.reject(proposal.id, reason, by=app.principal)

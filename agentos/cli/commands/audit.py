@@ -13,7 +13,7 @@ import attrs
 import click
 
 from agentos.base.atomic_files import replacing
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.terminal.harmless_text import clean, counted, one_line
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def audit() -> None:
 
 
 @attrs.frozen(kw_only=True)
-class Filter:
+class RecordFilter:
     """Which records are wanted."""
 
     tool: str | None = None
@@ -60,7 +60,7 @@ def _matches(name: object, pattern: str) -> bool:
     return name is not None and any(fnmatch.fnmatchcase(one, pattern) for one in names if one)
 
 
-def _moment(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:  # noqa: ARG001
+def _parse_time(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:  # noqa: ARG001
     """Read a time: a date, a time with or without its zone, or how long ago, such as 90m or 2d."""
     if value is None:
         return None
@@ -86,19 +86,16 @@ def _moment(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--tool", metavar="PATTERN", help="Only records of tools of that name; * stands for anything.")
 @click.option("--principal", metavar="ID", help="Only records of calls for that principal, whoever it is.")
 @click.option("--event", metavar="PATTERN", help="Only records of that event, such as call, decision or proposal*.")
-@click.option("--since", metavar="TIME", callback=_moment, help="Only since then: a time, or 30m, 2h, 7d ago.")
+@click.option("--since", metavar="TIME", callback=_parse_time, help="Only since then: a time, or 30m, 2h, 7d ago.")
 @click.option("--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="The newest so many.")
-@pass_app
-def show(
+@run_async
+async def show(
     app: App, tool: str | None, principal: str | None, event: str | None, since: datetime | None, limit: int
 ) -> int:
     """Show the newest records, oldest first."""
-    return app.run(_show(app, Filter(tool=tool, principal=principal, event=event, since=since), limit))
-
-
-async def _show(app: App, wanted: Filter, limit: int) -> int:
+    wanted = RecordFilter(tool=tool, principal=principal, event=event, since=since)
     out, found = app.out, list["AuditRecord"]()
-    async with _log(app) as log:
+    async with _open_log(app) as log:
         if log is not None:
             found = await _newest(log, wanted, limit)
     out.data({"records": [_data(record) for record in found]})
@@ -107,7 +104,7 @@ async def _show(app: App, wanted: Filter, limit: int) -> int:
     return 0
 
 
-async def _newest(log: "Audit", wanted: Filter, limit: int) -> list["AuditRecord"]:
+async def _newest(log: "Audit", wanted: RecordFilter, limit: int) -> list["AuditRecord"]:
     """Return the newest records that are wanted, oldest first: read from the end, page by page."""
     end, found = (await log.head()).seq, list["AuditRecord"]()
     while end > 0 and len(found) < limit:
@@ -126,12 +123,12 @@ def _data(record: "AuditRecord") -> dict[str, Any]:
 
 def _row(record: "AuditRecord") -> tuple[Any, ...]:
     data = record.data
-    how, style = _how(data)
+    how, style = _outcome_text(data)
     at = record.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     return str(record.seq), at, record.event, data.get("tool"), data.get("principal"), (how, style)
 
 
-def _how(data: Mapping[str, Any]) -> tuple[str, str]:
+def _outcome_text(data: Mapping[str, Any]) -> tuple[str, str]:
     """Put into words how a decision or a call went."""
     outcome = data.get("outcome")
     error = data.get("error") or (outcome.get("error") if isinstance(outcome, Mapping) else None)
@@ -143,7 +140,7 @@ def _how(data: Mapping[str, Any]) -> tuple[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def _log(app: App) -> "AsyncIterator[Audit | None]":
+async def _open_log(app: App) -> "AsyncIterator[Audit | None]":
     """Give the audit log; None if nothing was ever recorded."""
     from agentos.cli.store_records import records
 
@@ -156,33 +153,18 @@ async def _log(app: App) -> "AsyncIterator[Audit | None]":
 
 @audit.command(epilog=examples("agentos audit verify", "agentos audit verify --known 1204:9f2c... --json"))
 @click.option("--known", metavar="NR:HASH", help="The end of the log as it was verified earlier and noted elsewhere.")
-@pass_app
-def verify(app: App, known: str | None) -> int:
+@run_async
+async def verify(app: App, known: str | None) -> int:
     """Recompute the whole chain. Exits 1 and names the first link that is broken.
 
     The end of the log is told: kept elsewhere and given as --known, it shows whether the whole log was rolled back.
     """
-    return app.run(_verify(app, _head(known)))
-
-
-def _head(known: str | None) -> "AuditHead | None":
-    from agentos.access.audit import AuditHead
-
-    if known is None:
-        return None
-    seq, colon, hash = known.partition(":")
-    if not colon or not seq.isdecimal() or not re.fullmatch("[0-9a-f]{64}", hash):
-        raise Fail("--known: expected NR:HASH, as `agentos audit verify` tells it", code=2)
-    return AuditHead(int(seq), hash)
-
-
-async def _verify(app: App, known: "AuditHead | None") -> int:
     from agentos.access.audit import GENESIS, AuditHead, AuditVerdict
 
-    out = app.out
-    async with _log(app) as log:
-        empty = AuditVerdict(ok=known is None or known.seq == 0, reason="there is no log at all", broken_at=1)
-        verdict = empty if log is None else await log.verify(known=known)
+    out, noted = app.out, _parse_head(known)
+    async with _open_log(app) as log:
+        empty = AuditVerdict(ok=noted is None or noted.seq == 0, reason="there is no log at all", broken_at=1)
+        verdict = empty if log is None else await log.verify(known=noted)
         head = AuditHead(0, GENESIS) if log is None or not verdict.ok else await log.head()
     out.data(
         {
@@ -201,6 +183,17 @@ async def _verify(app: App, known: "AuditHead | None") -> int:
     return 1
 
 
+def _parse_head(known: str | None) -> "AuditHead | None":
+    from agentos.access.audit import AuditHead
+
+    if known is None:
+        return None
+    seq, colon, hash = known.partition(":")
+    if not colon or not seq.isdecimal() or not re.fullmatch("[0-9a-f]{64}", hash):
+        raise Fail("--known: expected NR:HASH, as `agentos audit verify` tells it", code=2)
+    return AuditHead(int(seq), hash)
+
+
 # -- export ------------------------------------------------------------------------------------------------------------
 
 
@@ -217,21 +210,21 @@ def export(app: App, file: str, force: bool) -> int:
 
 async def _export(app: App, file: str) -> int:
     out, stdout = app.out, sys.stdout
-    target: Any = _Cleaned(stdout) if stdout.isatty() else stdout
-    async with _log(app) as log:
+    target: Any = _CleanedStream(stdout) if stdout.isatty() else stdout
+    async with _open_log(app) as log:
         if file == "-":
             count = 0 if log is None else await log.export(target)
             stdout.flush()
             return 0
         with replacing(Path(file), private=True) as draft:
-            target = _Encoded(draft)
+            target = _EncodedStream(draft)
             count = 0 if log is None else await log.export(target)
     out.data({"file": file, "records": count})
     out.say(f"{counted(count, 'record')} in {file}")
     return 0
 
 
-class _Cleaned:
+class _CleanedStream:
     """A terminal as a stream: what it would obey is written out."""
 
     def __init__(self, stream: IO[str]) -> None:
@@ -242,7 +235,7 @@ class _Cleaned:
         return self._stream.write(clean(text))
 
 
-class _Encoded:
+class _EncodedStream:
     """A file of bytes as a stream of text."""
 
     def __init__(self, file: IO[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""`agentos chat`: talk to a model that may use the tools. Whatever it calls goes through the one door for calls."""
+"""`agentos chat`: talk to a model that may use the tools. Whatever it calls goes the way of every call."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from agentos.cli.host_session import FAILED, UNUSABLE, USAGE, working_host
 
 if TYPE_CHECKING:
     from agentos.cli.terminal.approval_dialog import Approver
-    from agentos.cli.terminal.call_progress import Progress
+    from agentos.cli.terminal.call_progress import ProgressLine
     from agentos.host import AgentOS
     from agentos.turn.chat import Turn
 
@@ -86,13 +86,13 @@ def _question(app: App, once: str | None) -> str | None:
     if once is None and app.out.can_ask:
         return None
     if once is None or once == "-":
-        once = _piped()
+        once = _read_stdin()
     if not once.strip():
         raise Fail("there is nothing to ask", code=USAGE, hint='say --once "QUESTION", or talk at a terminal')
     return once
 
 
-def _piped() -> str:
+def _read_stdin() -> str:
     """Return what is on stdin; signs that are no UTF-8, as in many a diff, do not keep the rest from being asked."""
     text = sys.stdin.buffer.read(4 * _QUESTION_LIMIT + 1).decode("utf-8", "replace")
     if len(text) > _QUESTION_LIMIT:
@@ -102,17 +102,19 @@ def _piped() -> str:
 
 async def _chat(app: App, endpoint: Endpoint, question: str | None) -> int:
     from agentos.cli.terminal.approval_dialog import Approver
-    from agentos.cli.terminal.call_progress import Progress
+    from agentos.cli.terminal.call_progress import ProgressLine
 
     async with working_host(app) as host:
         client = _client(app, host, endpoint)
-        progress = Progress(app.out, calls=True)
+        progress = ProgressLine(app.out, calls=True)
         host.extensions.on(progress)
         approver = Approver(app.out, host, app.principal, clear=progress.clear)
         await approver.attach()
-        talk = Talk(app, host, _Shown(client, progress, endpoint.model), endpoint)
+        conversation = Conversation(app, host, _ThinkingClient(client, progress, endpoint.model), endpoint)
         try:
-            return await (_talk(app, talk) if question is None else _ask_once(app, talk, question, approver))
+            return await (
+                _converse(app, conversation) if question is None else _ask_once(app, conversation, question, approver)
+            )
         finally:
             progress.clear()
             await client.close()
@@ -136,7 +138,7 @@ def _client(app: App, host: "AgentOS", endpoint: Endpoint) -> Any:
             code=UNUSABLE,
             hint=f"`agentos secrets set {endpoint.key}`; or name another endpoint with --base-url",
         )
-    if key is not None and _is_overheard(endpoint.base_url):
+    if key is not None and _is_unencrypted(endpoint.base_url):
         app.out.warn(f"the API key and all that is said travel in the clear to {endpoint.base_url}; use https")
     return openai.AsyncOpenAI(api_key=key or "none", base_url=endpoint.base_url)
 
@@ -163,17 +165,17 @@ def _key(app: App, host: "AgentOS", id: str) -> str | None:
     return None if found is None else found[0]
 
 
-def _is_overheard(url: str | None) -> bool:
+def _is_unencrypted(url: str | None) -> bool:
     from agentos.mcp.auth import is_loopback
 
     parts = urlsplit(url or "https:")
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
-class _Shown:
+class _ThinkingClient:
     """A client that says whom everybody waits for."""
 
-    def __init__(self, client: Any, progress: "Progress", model: str) -> None:
+    def __init__(self, client: Any, progress: "ProgressLine", model: str) -> None:
         self._client = client
         self._progress = progress
         self._model = model
@@ -191,7 +193,7 @@ class _Shown:
 # -- turns -------------------------------------------------------------------------------------------------------------
 
 
-class Talk:
+class Conversation:
     """A conversation: every message so far, each call in it answered."""
 
     def __init__(self, app: App, host: "AgentOS", client: Any, endpoint: Endpoint) -> None:
@@ -239,11 +241,11 @@ class Talk:
         return Fail(f"the model did not answer: {words}", hint=hint)
 
 
-async def _ask_once(app: App, talk: Talk, question: str, approver: "Approver") -> int:
+async def _ask_once(app: App, conversation: Conversation, question: str, approver: "Approver") -> int:
     try:
-        turn = await talk.turn(question)
+        turn = await conversation.turn(question)
     except Exception as error:  # noqa: BLE001 - an endpoint and its SDK are foreign: whatever they raise is told
-        raise talk.fault(error) from None
+        raise conversation.fault(error) from None
     app.out.data(
         {
             "content": turn.content,
@@ -255,20 +257,20 @@ async def _ask_once(app: App, talk: Talk, question: str, approver: "Approver") -
             "waiting": [proposal.id for proposal in approver.waiting],
         }
     )
-    _tell(app, turn)
+    _print_turn(app, turn)
     for proposal in approver.waiting:
         app.out.warn(f"{proposal.tool} waits for approval: `agentos approvals show {proposal.id}`")
     return FAILED if turn.stopped_by in _UNFINISHED else 0
 
 
-def _tell(app: App, turn: "Turn") -> None:
+def _print_turn(app: App, turn: "Turn") -> None:
     if turn.content:
         app.out.say(turn.content)
     if turn.stopped_by in _UNFINISHED:
         app.out.warn(_UNFINISHED[turn.stopped_by].format(steps=turn.steps))
 
 
-async def _talk(app: App, talk: Talk) -> int:
+async def _converse(app: App, conversation: Conversation) -> int:
     """Read, ask, tell, until the person ends it."""
     app.out.note("Ctrl-C cancels a turn, Ctrl-D ends.")
     with _interrupts() as interrupts:
@@ -280,20 +282,20 @@ async def _talk(app: App, talk: Talk) -> int:
                     continue
                 return 0
             if question.strip():
-                await _one_turn(app, talk, question, interrupts)
+                await _one_turn(app, conversation, question, interrupts)
 
 
-async def _one_turn(app: App, talk: Talk, question: str, interrupts: "Interrupts") -> None:
+async def _one_turn(app: App, conversation: Conversation, question: str, interrupts: "Interrupts") -> None:
     try:
-        turn = await interrupts.guard(talk.turn(question))
+        turn = await interrupts.guard(conversation.turn(question))
     except Exception as error:  # noqa: BLE001 - as above; the conversation goes on
-        fail = talk.fault(error)
+        fail = conversation.fault(error)
         app.out.fail(fail.message, fail.hint)
         return
     if turn is None:
         app.out.note("\nThe turn was cancelled; a tool that ran may have taken effect or not.")
     else:
-        _tell(app, turn)
+        _print_turn(app, turn)
 
 
 async def _read_message() -> str | None:

@@ -15,13 +15,13 @@ import click
 
 from agentos._version import __version__
 from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.inspection import deadline_option, look
+from agentos.cli.inspection import deadline_option, inspect_packs
 from agentos.errors import AgentOSError, PackLoadError, StoreError
 from agentos.model.field_checks import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.loading_apart import Report
+    from agentos.cli.probe.isolated_load import ProbeReport
 
 OLDEST = (3, 11)
 _PREFIX = "AGENTOS_"
@@ -41,20 +41,20 @@ class Trouble:
 
 
 @attrs.frozen
-class Found:
+class Inspected:
     """What checks look at; what could not be had is None."""
 
     environ: Mapping[str, str] = attrs.field(repr=False)
     path: Path | None = None
     config: "Config | None" = None
-    report: "Report | None" = None
+    report: "ProbeReport | None" = None
 
 
 class NotChecked(Exception):  # noqa: N818 - nothing is wrong
     """Raised by a check that can't tell: why it can't."""
 
 
-Check = Callable[[Found], Iterable[Trouble]]
+Check = Callable[[Inspected], Iterable[Trouble]]
 
 
 @click.command(epilog=examples("agentos doctor", "agentos doctor --strict", "agentos doctor --json | jq .troubles"))
@@ -63,11 +63,11 @@ Check = Callable[[Found], Iterable[Trouble]]
 @pass_app
 def doctor(app: App, *, deadline: float, strict: bool) -> None:
     """Find what is wrong, with the cure: exit 1 if something is. Packs are loaded in a process of their own."""
-    found, troubles = _looked(app, deadline)
+    found, troubles = _gather(app, deadline)
     checked: list[dict[str, Any]] = []
     for name, check in CHECKS.items():
         try:
-            some = list(_contained(name, check, found))
+            some = list(_run_check(name, check, found))
         except NotChecked as reason:
             checked.append({"check": name, "ok": None, "reason": str(reason)})
             continue
@@ -77,18 +77,18 @@ def doctor(app: App, *, deadline: float, strict: bool) -> None:
     app.out.data(
         {"ok": not is_wrong, "agentos": __version__, "python": _python(), "troubles": troubles, "checks": checked}
     )
-    _show(app, found, checked, troubles)
+    _print_report(app, found, checked, troubles)
     if is_wrong:
         raise click.exceptions.Exit(1)
 
 
-def _looked(app: App, deadline: float) -> tuple[Found, list[Trouble]]:
+def _gather(app: App, deadline: float) -> tuple[Inspected, list[Trouble]]:
     """Gather what there is to look at; what can't be had is a trouble itself."""
-    found = Found(os.environ)
+    found = Inspected(os.environ)
     try:
         found = attrs.evolve(found, path=app.manifest_path)
         found = attrs.evolve(found, config=app.config)
-        found = attrs.evolve(found, report=look(app, deadline))
+        found = attrs.evolve(found, report=inspect_packs(app, deadline))
     except Fail as error:
         problems = (error.data or {}).get("problems") or [error.message]
         about = "manifest" if found.config is None else "packs"
@@ -97,7 +97,7 @@ def _looked(app: App, deadline: float) -> tuple[Found, list[Trouble]]:
     return found, []
 
 
-def _contained(name: str, check: Check, found: Found) -> Iterator[Trouble]:
+def _run_check(name: str, check: Check, found: Inspected) -> Iterator[Trouble]:
     """Run a check. One that fails is a trouble too: the others are still heard."""
     try:
         yield from check(found)
@@ -105,7 +105,7 @@ def _contained(name: str, check: Check, found: Found) -> Iterator[Trouble]:
         yield Trouble("error", name, f"could not be checked: {error}", "mend that first, then look again")
 
 
-def _show(app: App, found: Found, checked: list[dict[str, Any]], troubles: list[Trouble]) -> None:
+def _print_report(app: App, found: Inspected, checked: list[dict[str, Any]], troubles: list[Trouble]) -> None:
     out = app.out
     out.say(f"agentos {__version__}, Python {_python()}, manifest {found.path or 'none'}")
     out.items([(_SIGNS[one.level], f"{one.about}: {one.message}\ncure: {one.cure}") for one in troubles])
@@ -125,14 +125,14 @@ def _python() -> str:
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
-def check_python(found: Found) -> Iterator[Trouble]:  # noqa: ARG001 - a check's signature
+def check_python(found: Inspected) -> Iterator[Trouble]:  # noqa: ARG001 - a check's signature
     """Check that Python is new enough."""
     if sys.version_info < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         yield Trouble("error", "python", f"Python {_python()} is too old", f"use Python {wanted} or newer")
 
 
-def check_environment(found: Found) -> Iterator[Trouble]:
+def check_environment(found: Inspected) -> Iterator[Trouble]:
     """Check that every AGENTOS_ variable is one that is read."""
     from agentos.cli.layered_config import OF_MANIFESTS, VARIABLES
 
@@ -146,9 +146,9 @@ def check_environment(found: Found) -> Iterator[Trouble]:
             yield Trouble("error", "environment", f"nobody reads the variable {name}{hint}", cure)
 
 
-def check_files(found: Found) -> Iterator[Trouble]:
+def check_files(found: Inspected) -> Iterator[Trouble]:
     """Check that there is one manifest, and that files it names are there."""
-    from agentos.cli.layered_config import manifests_in
+    from agentos.cli.manifest_files import manifests_in
 
     if found.path is None:
         return
@@ -172,7 +172,7 @@ EXTRAS: tuple[tuple[str, str, Callable[["Config"], bool], str], ...] = (
 """Modules that a manifest may ask for: the extra that brings each, and when it is needed."""
 
 
-def check_extras(found: Found) -> Iterator[Trouble]:
+def check_extras(found: Inspected) -> Iterator[Trouble]:
     """Check that what the manifest asks for is installed."""
     for module, extra, is_needed, what in EXTRAS:
         if found.config is not None and is_needed(found.config) and importlib.util.find_spec(module) is None:
@@ -180,16 +180,16 @@ def check_extras(found: Found) -> Iterator[Trouble]:
             yield Trouble("error", "extras", f"{what} needs {module}, which is not installed", cure)
 
 
-def check_packs(found: Found) -> Iterator[Trouble]:
+def check_packs(found: Inspected) -> Iterator[Trouble]:
     """Check that every pack can be loaded."""
     for one in found.report.bad if found.report else ():
         cure = f"mend it, or keep it away: agentos packs disable --in-manifest {quote(one.key)}"
         yield Trouble("error", f"pack {one.key}", f"{one.status}: {one.reason}", cure)
 
 
-def check_entry_points(found: Found) -> Iterator[Trouble]:
+def check_entry_points(found: Inspected) -> Iterator[Trouble]:
     """Check that what installed distributions announce is there."""
-    from agentos.cli.manifest_edit.entries import announced
+    from agentos.cli.manifest_entries import announced
     from agentos.loading.pack_files import files_of
     from agentos.model.manifest import PackEntry
 
@@ -203,7 +203,7 @@ def check_entry_points(found: Found) -> Iterator[Trouble]:
                 yield Trouble("warning", f"entry point {name}", str(error), cure)
 
 
-def check_secrets(found: Found) -> Iterator[Trouble]:
+def check_secrets(found: Inspected) -> Iterator[Trouble]:
     """Check that no secret is missing that something waits for."""
     from agentos.cli.secret_faults import faults_of_kept
     from agentos.secrets.catalog import SecretCatalog
@@ -225,20 +225,20 @@ def check_secrets(found: Found) -> Iterator[Trouble]:
         yield Trouble("error", f"secret {id}", f"it is missing; {', '.join(who)} waits for it", cure)
 
 
-def check_pins(found: Found) -> Iterator[Trouble]:
+def check_pins(found: Inspected) -> Iterator[Trouble]:
     """Check that no definition waits to be accepted."""
-    from agentos.cli.held_back import way_to_accept, without_way_out
+    from agentos.cli.held_back import way_to_accept
 
     if found.config is None or found.report is None:
         return
     for one in found.report.pending:
         cure = f"read what it says now, then: {way_to_accept(found.config, one['tool'])}"
-        yield Trouble("error", f"tool {one['tool']}", without_way_out(one["reason"]), cure)
+        yield Trouble("error", f"tool {one['tool']}", one["reason"], cure)
 
 
-def check_stacks(found: Found) -> Iterator[Trouble]:
+def check_stacks(found: Inspected) -> Iterator[Trouble]:
     """Check that no tool stands in the shadow of another pack's, without wrapping, and that who wraps has whom to."""
-    from agentos.cli.probe.loading_apart import HOLLOW
+    from agentos.cli.probe.isolated_load import HOLLOW
 
     for stack in found.report.stacks if found.report else ():
         active = stack.active
@@ -253,34 +253,34 @@ def check_stacks(found: Found) -> Iterator[Trouble]:
                 yield Trouble("warning", f"{stack.kind}:{stack.id}", message, cure)
 
 
-def check_overrides(found: Found) -> Iterator[Trouble]:
+def check_overrides(found: Inspected) -> Iterator[Trouble]:
     """Check that every override and denial is about something that is there."""
     if found.config is None or found.report is None:
         return
-    troubles = list(_about_nothing(found.config, found.report))
+    troubles = list(_without_target(found.config, found.report))
     if troubles and found.report.bad:
         names = ", ".join(one.key for one in found.report.bad)
         raise NotChecked(f"because what {names} would offer is not known")
     yield from troubles
 
 
-def _about_nothing(config: "Config", report: "Report") -> Iterator[Trouble]:
+def _without_target(config: "Config", report: "ProbeReport") -> Iterator[Trouble]:
     stacks = report.stacks
     for overrides in (config.manifest.overrides, config.overrides):
         for kind, group in overrides.by_kind.items():
-            ids = {name for one in stacks if one.kind == kind for name in _names(one)}
+            ids = {name for one in stacks if one.kind == kind for name in _names_on(one)}
             for key in group:
                 if key not in ids:
                     message = f"the override {key!r} of {kind} is about nothing that is there{did_you_mean(key, ids)}"
                     yield Trouble("warning", "overrides", message, "correct it, or take it out")
-    yield from _denials(config, {name for one in stacks if one.kind == "tool" for name in _names(one)})
+    yield from _unmatched_denials(config, {name for one in stacks if one.kind == "tool" for name in _names_on(one)})
 
 
-def _names(stack: Any) -> list[str]:
+def _names_on(stack: Any) -> list[str]:
     return [stack.id, *(f"{entry.pack}:{stack.id}" for entry in stack.entries)]
 
 
-def _denials(config: "Config", ids: set[str]) -> Iterator[Trouble]:
+def _unmatched_denials(config: "Config", ids: set[str]) -> Iterator[Trouble]:
     from fnmatch import fnmatchcase
 
     for pattern in config.manifest.settings.deny or ():
@@ -289,7 +289,7 @@ def _denials(config: "Config", ids: set[str]) -> Iterator[Trouble]:
             yield Trouble("warning", "deny", message, "correct it, or take it out")
 
 
-def check_store(found: Found) -> Iterator[Trouble]:
+def check_store(found: Inspected) -> Iterator[Trouble]:
     """Check that the store can be reached, read and written, and that its key is nobody else's."""
     if found.config is None or found.config.manifest.store is None:
         return
@@ -306,10 +306,10 @@ def check_store(found: Found) -> Iterator[Trouble]:
     faults = [] if place.path is None else list(faults_of_folder(place.path.parent))
     faults = faults or list(faults_of_store(place))
     yield from (Trouble("error", "store", message, cure) for message, cure in faults)
-    yield from _key(place, found.environ)
+    yield from _faults_of_key(place, found.environ)
 
 
-def _key(place: Any, environ: Mapping[str, str]) -> Iterator[Trouble]:
+def _faults_of_key(place: Any, environ: Mapping[str, str]) -> Iterator[Trouble]:
     from agentos.store.sealing_key import VARIABLE, key_file
 
     file = key_file(place) if place.is_durable and VARIABLE not in environ else None
@@ -317,7 +317,7 @@ def _key(place: Any, environ: Mapping[str, str]) -> Iterator[Trouble]:
         yield Trouble("error", "store", f"its key {file} can be read by others", f"chmod 600 {quote(str(file))}")
 
 
-def check_data(found: Found) -> Iterator[Trouble]:
+def check_data(found: Inspected) -> Iterator[Trouble]:
     """Check that the user's data folder can be written, and that the secrets that are kept there can be read."""
     from agentos.cli.secret_faults import faults_of_kept
     from agentos.cli.writable_folders import faults_of_folder
@@ -332,7 +332,7 @@ def check_data(found: Found) -> Iterator[Trouble]:
     yield from (Trouble("error", _KEPT, message, way) for message, way in faults_of_kept())
 
 
-def check_servers(found: Found) -> Iterator[Trouble]:
+def check_servers(found: Inspected) -> Iterator[Trouble]:
     """Check that the commands of MCP servers are there: they are started when they are first needed."""
     from agentos.mcp.client.servers import parse_servers
 
@@ -350,7 +350,7 @@ def _is_program(command: str, env: Mapping[str, str], cwd: str | None) -> bool:
     return shutil.which(command, path=env.get("PATH")) is not None
 
 
-def check_lock(found: Found) -> Iterator[Trouble]:
+def check_lock(found: Inspected) -> Iterator[Trouble]:
     """Check that packs are as the lock file says."""
     from agentos.access.lock import Lock, check_files
     from agentos.loading.pack_files import files_of

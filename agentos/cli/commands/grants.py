@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.host_session import DESTRUCTIVE, USAGE, working_host
 from agentos.cli.terminal.harmless_text import one_line
+from agentos.cli.terminal.output import plain
 
 if TYPE_CHECKING:
     from agentos.access.grants import Grant
@@ -40,17 +41,13 @@ def grants() -> None:
 
 
 @grants.command("list", epilog=examples("agentos grants list", "agentos grants list --principal ann --json"))
-@pass_app
-def list_(app: App) -> int:
+@run_async
+async def list_(app: App) -> int:
     """List the grants in force, oldest first; with --principal, those that are about it."""
-    return app.run(_list(app))
-
-
-async def _list(app: App) -> int:
     from agentos.cli.store_records import records
 
     async with records(app.config) as found:
-        known = [] if found is None else await found.grants.list(_whose(app))
+        known = [] if found is None else await found.grants.list(_principal_key(app))
     app.out.data({"grants": [_data(one) for one in known]})
     rows = [
         (
@@ -58,7 +55,7 @@ async def _list(app: App) -> int:
             one.tool,
             (one.decision, _STYLES.get(one.decision, "")),
             "everybody" if one.principal is None else one.principal,
-            _where(one),
+            _scope_text(one),
             f"{one.created_at:%Y-%m-%d} by {one.created_by}",
         )
         for one in known
@@ -67,27 +64,17 @@ async def _list(app: App) -> int:
     return 0
 
 
-def _whose(app: App) -> str | None:
+def _principal_key(app: App) -> str | None:
     return app.principal.key if app.given.get("principal") else None
 
 
-def _where(grant: "Grant") -> str:
+def _scope_text(grant: "Grant") -> str:
     said = [] if grant.arguments is None else [str(grant.arguments)]
     return one_line("; ".join([*said, *([f"session {grant.session}"] if grant.session else [])]))
 
 
 def _data(grant: "Grant") -> dict[str, Any]:
-    return {
-        "id": grant.id,
-        "tool": grant.tool,
-        "decision": grant.decision,
-        "principal": grant.principal,
-        "arguments": None if grant.arguments is None else grant.arguments.as_json(),
-        "session": grant.session,
-        "definition": grant.definition,
-        "createdAt": grant.created_at,
-        "createdBy": grant.created_by,
-    }
+    return {**plain(grant), "arguments": None if grant.arguments is None else grant.arguments.as_json()}
 
 
 # -- add ---------------------------------------------------------------------------------------------------------------
@@ -125,11 +112,11 @@ def add(app: App, *, tool: str, decision: str, patterns: Sequence[str], kind: st
     if decision == "session" and session is None:
         raise Fail("a grant for a session needs to know which", code=USAGE, hint="name it with --session")
     require_store(app.config)
-    given = {"arguments": _pattern(patterns, kind), "session": session, "principal": _whose(app)}
+    given = {"arguments": _parse_patterns(patterns, kind), "session": session, "principal": _principal_key(app)}
     return app.run(_add(app, tool, decision, given))
 
 
-def _pattern(patterns: Sequence[str], kind: str) -> Any:
+def _parse_patterns(patterns: Sequence[str], kind: str) -> Any:
     from agentos.errors import RuleError
     from agentos.rules.intervention import ArgumentPattern
 
@@ -151,14 +138,14 @@ async def _add(app: App, tool: str, decision: Any, given: dict[str, Any]) -> int
     from agentos.model.principal import Principal
 
     async with working_host(app, tells_held_back=False) as host:
-        _tell_of_tool(app, host, tool, decision)
+        _warn_of_tool(app, host, tool, decision)
         grant = await host.grants.add(tool, decision, by=Principal.system(), **given)
     app.out.data(_data(grant))
     app.out.say(f"{grant}; `agentos grants revoke {grant.id[:_SHORT]}` takes it back")
     return 0
 
 
-def _tell_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
+def _warn_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
     """Say what a grant will not do: forbid what nothing is called, or let a call run that may destroy something."""
     from agentos.model.field_checks import did_you_mean
 
@@ -179,13 +166,9 @@ def _tell_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
 
 @grants.command(epilog=examples("agentos grants revoke 3f2a91c0"))
 @click.argument("id")
-@pass_app
-def revoke(app: App, id: str) -> int:
+@run_async
+async def revoke(app: App, id: str) -> int:
     """Take a grant back; its ID may be cut short."""
-    return app.run(_revoke(app, id))
-
-
-async def _revoke(app: App, id: str) -> int:
     from agentos.cli.store_records import records
 
     async with records(app.config, writes=True) as found:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.inspection import deadline_option, look
-from agentos.cli.manifest_edit.entries import complete_pack, find_written, written_in
+from agentos.cli.inspection import deadline_option, inspect_packs
+from agentos.cli.manifest_entries import complete_pack, entries_in, find_entries
 from agentos.cli.terminal.harmless_text import counted
 from agentos.loading.modules import is_path
 
 if TYPE_CHECKING:
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.loading_apart import ProbedPack
+    from agentos.cli.probe.isolated_load import ProbedPack
 
 SEVERITIES = ("error", "warning", "info")
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -38,7 +38,7 @@ _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 @pass_app
 def lint(app: App, *, packs: tuple[str, ...], fail_on: str, deadline: float) -> None:
     """Find what packs could say better: all of the manifest's, some of them, or files and folders anywhere."""
-    probed = list(_probed(app, packs, deadline))
+    probed = list(_probe_chosen(app, packs, deadline))
     findings = [{"pack": one.key, **finding} for one in probed for finding in one.findings]
     bad = [one for one in probed if one.is_bad]
     app.out.data({"findings": findings, "failed": [{"pack": one.key, "reason": one.reason} for one in bad]})
@@ -57,16 +57,18 @@ def lint(app: App, *, packs: tuple[str, ...], fail_on: str, deadline: float) -> 
         app.out.say(f"Nothing to say better in {counted(len(probed), 'pack')}.")
 
 
-def _probed(app: App, packs: tuple[str, ...], deadline: float) -> "Iterator[ProbedPack]":
+def _probe_chosen(app: App, packs: tuple[str, ...], deadline: float) -> "Iterator[ProbedPack]":
     paths = [Path(name) for name in packs if _is_path(app, name)]
     named = [name for name in packs if Path(name) not in paths]
     if paths:
-        with _manifest_of(paths) as config:
-            yield from look(app, deadline, config=config, lint=True).packs
+        with _temporary_manifest(paths) as config:
+            yield from inspect_packs(app, deadline, config=config, lint=True).packs
     if named or not paths:
-        keys = {find_written(app.config.path, name)[0].key for name in named}
+        keys = {find_entries(app.config.path, name)[0].key for name in named}
         indexes = [index for index, entry in enumerate(app.config.entries) if not keys or entry.key in keys]
-        yield from (one for one in look(app, deadline, only=indexes, lint=True).packs if one.status != "skipped")
+        yield from (
+            one for one in inspect_packs(app, deadline, only=indexes, lint=True).packs if one.status != "skipped"
+        )
 
 
 def _is_path(app: App, name: str) -> bool:
@@ -82,11 +84,11 @@ def _is_path(app: App, name: str) -> bool:
 
 def _is_in_manifest(app: App, name: str) -> bool:
     path = app.find_manifest()
-    return path is not None and any(name in (one.key, *one.names()) for one in written_in(path))
+    return path is not None and any(name in (one.key, *one.names()) for one in entries_in(path))
 
 
 @contextmanager
-def _manifest_of(paths: list[Path]) -> "Iterator[Config]":
+def _temporary_manifest(paths: list[Path]) -> "Iterator[Config]":
     """Give a manifest of packs that are in none."""
     from agentos.cli.layered_config import load_config
 

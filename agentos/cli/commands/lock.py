@@ -9,14 +9,14 @@ import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.host_session import UNUSABLE
-from agentos.cli.inspection import deadline_option, look
-from agentos.cli.terminal.harmless_text import counted, without_name
+from agentos.cli.inspection import deadline_option, inspect_packs
+from agentos.cli.terminal.harmless_text import counted
 from agentos.errors import ManifestError, PackLoadError
 
 if TYPE_CHECKING:
     from agentos.access.lock import Difference, Lock
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.loading_apart import Report
+    from agentos.cli.probe.isolated_load import ProbeReport
 
 NAME = "agentos.lock"
 
@@ -50,7 +50,7 @@ def lock(app: App, *, is_check: bool, output: str | None, deadline: float) -> No
     if is_check:
         _check(app, path, deadline)
         return
-    present = _present(app, deadline)
+    present = _lock_of_loaded(app, deadline)
     _write(present, path)
     app.out.data({"lock": path, "packs": [{"key": one.key, "version": one.version} for one in present.packs]})
     tools = sum(len(one.tools) for one in present.packs)
@@ -65,16 +65,16 @@ def _path(app: App, output: str | None) -> Path:
     return Path(app.config.manifest.settings.lock or app.config.folder / NAME)
 
 
-def _present(app: App, deadline: float) -> "Lock":
+def _lock_of_loaded(app: App, deadline: float) -> "Lock":
     """Load everything in a process of its own, whatever a lock or the store says of it, and return what is there."""
-    report = look(app, deadline, locks=True)
+    report = inspect_packs(app, deadline, locks=True)
     if report.bad:
         lines = "\n".join(f"  {one.key}: {one.reason}" for one in report.bad)
         raise Fail(f"what can't be loaded can't be locked:\n{lines}", hint="mend or disable it, then lock again")
-    return _lock_in(report)
+    return _lock_from(report)
 
 
-def _lock_in(report: "Report") -> "Lock":
+def _lock_from(report: "ProbeReport") -> "Lock":
     from agentos.access.lock import Lock, LockedPack
 
     return Lock([LockedPack(**one) for one in report.locked])
@@ -99,7 +99,7 @@ def _check(app: App, path: Path, deadline: float) -> None:
         raise Fail(f"there is no lock file at {path}", code=UNUSABLE, hint="`agentos lock` makes one")
     agreed = Lock.read(path)
     # A changed pack could answer whatever it likes: only where all files are as locked, any code runs.
-    differences = list(_of_files(app.config, agreed)) or list(_of_definitions(app, agreed, deadline))
+    differences = list(_file_differences(app.config, agreed)) or list(_definition_differences(app, agreed, deadline))
     app.out.data({"lock": path, "ok": not differences, "differences": differences})
     for one in differences:
         app.out.say(one, "yellow")
@@ -108,7 +108,7 @@ def _check(app: App, path: Path, deadline: float) -> None:
     app.out.say(f"Everything is as locked in {path.name}.")
 
 
-def _of_files(config: "Config", agreed: "Lock") -> "Iterator[Difference | Unloaded]":
+def _file_differences(config: "Config", agreed: "Lock") -> "Iterator[Difference | Unloaded]":
     """Compare what can be compared before any code runs: which packs there are, their versions and files."""
     from agentos.access.lock import Difference, check_files
     from agentos.loading.pack_files import files_of
@@ -122,12 +122,12 @@ def _of_files(config: "Config", agreed: "Lock") -> "Iterator[Difference | Unload
         try:
             yield from check_files(locked, key, files_of(present[key]))
         except PackLoadError as error:
-            yield Unloaded(key, without_name(str(error), key))
+            yield Unloaded(key, error.message)
 
 
-def _of_definitions(app: App, agreed: "Lock", deadline: float) -> "Iterator[Difference | Unloaded]":
+def _definition_differences(app: App, agreed: "Lock", deadline: float) -> "Iterator[Difference | Unloaded]":
     """Compare what packs say of themselves, once their files are known to be the agreed ones."""
-    report = look(app, deadline, locks=True)
+    report = inspect_packs(app, deadline, locks=True)
     bad = {one.key: one.reason or one.status for one in report.bad}
     yield from (Unloaded(key, reason) for key, reason in bad.items())
-    yield from (one for one in agreed.differences(_lock_in(report)) if one.pack not in bad)
+    yield from (one for one in agreed.differences(_lock_from(report)) if one.pack not in bad)

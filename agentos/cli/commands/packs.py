@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.host_session import USAGE
-from agentos.cli.inspection import deadline_option, look
+from agentos.cli.inspection import deadline_option, inspect_packs
 from agentos.cli.manifest_edit.edits import GONE
-from agentos.cli.manifest_edit.entries import Written, announced, complete_pack, find_written, written_in
-from agentos.cli.terminal.harmless_text import without_name
+from agentos.cli.manifest_entries import ManifestEntry, announced, complete_pack, entries_in, find_entries
 from agentos.errors import AgentOSError, ManifestError, PackLoadError, StoreError
 from agentos.model.field_checks import did_you_mean
 
 if TYPE_CHECKING:
     from agentos.access.pins import Pin
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.loading_apart import ProbedPack
+    from agentos.cli.probe.isolated_load import ProbedPack
     from agentos.loading.pack_files import PackFiles
 
-_HEARD = "`agentos serve` hears of it at once, other hosts when they start again."
+_WHEN_IT_COUNTS = "`agentos serve` hears of it at once, other hosts when they start again."
 _STYLES = {"enabled": "green", "disabled": "bright_black", "missing": "bold red"}
 _FILES_SHOWN = 20
 
@@ -49,9 +48,9 @@ def packs() -> None:
 @pass_app
 def list_(app: App) -> None:
     """List the packs of the manifest, and those installed that are not in it."""
-    disabled = _disabled(app)
-    rows = [_row(app.config, one, disabled) for one in written_in(app.config.path)]
-    named = {one.said.get("package") for one in written_in(app.config.path)}
+    disabled = _disabled_in_store(app)
+    rows = [_row(app.config, one, disabled) for one in entries_in(app.config.path)]
+    named = {one.said.get("package") for one in entries_in(app.config.path)}
     spare = [
         {"name": one.name, "entryPoint": one.value, "distribution": one.distribution}
         for one in announced()
@@ -71,13 +70,13 @@ def _state(state: str) -> tuple[str, str]:
     return state, _STYLES[state]
 
 
-def _row(config: "Config", one: Written, disabled: Mapping[str, float]) -> dict[str, Any]:
-    found, fault = _found(config, one)
+def _row(config: "Config", one: ManifestEntry, disabled: Mapping[str, float]) -> dict[str, Any]:
+    found, fault = _files_or_fault(config, one)
     state, reason = "enabled", None
     if not one.is_enabled:
         state, reason = "disabled", f"enabled = false in {config.path.name}"
     elif one.key in disabled:
-        state, reason = "disabled", f"disabled by a person on {_day(disabled[one.key])}"
+        state, reason = "disabled", f"disabled by a person on {_date_text(disabled[one.key])}"
     elif fault:
         state, reason = "missing", fault
     return {
@@ -90,7 +89,7 @@ def _row(config: "Config", one: Written, disabled: Mapping[str, float]) -> dict[
     }
 
 
-def _found(config: "Config", one: Written) -> "tuple[PackFiles | None, str | None]":
+def _files_or_fault(config: "Config", one: ManifestEntry) -> "tuple[PackFiles | None, str | None]":
     """Find a pack's files without importing it; say why there are none."""
     from agentos.loading.pack_files import files_of
 
@@ -99,16 +98,16 @@ def _found(config: "Config", one: Written) -> "tuple[PackFiles | None, str | Non
     try:
         return files_of(config.manifest.packs[int(one.at[1])]), None
     except PackLoadError as error:
-        return None, without_name(str(error), one.key)
+        return None, error.message
 
 
-def _day(at: float) -> str:
+def _date_text(at: float) -> str:
     from datetime import UTC, datetime
 
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
-def _disabled(app: App) -> dict[str, float]:
+def _disabled_in_store(app: App) -> dict[str, float]:
     """Return what the store says of packs. A store that can't be read is told of; the list is there all the same."""
     from agentos.cli.pack_flags import disabled_packs
 
@@ -133,17 +132,17 @@ def _disabled(app: App) -> dict[str, float]:
 @pass_app
 def info(app: App, *, name: str, wants_probe: bool, deadline: float) -> None:
     """Say what is known of a pack: where it comes from, its files, and what its entry in the manifest says."""
-    from agentos.cli.layered_config import shown_tree
+    from agentos.cli.hidden_secrets import shown_tree
 
     config = app.config
-    one = find_written(config.path, name)[0]
-    row = _row(config, one, _disabled(app))
-    found, _ = _found(config, one)
+    one = find_entries(config.path, name)[0]
+    row = _row(config, one, _disabled_in_store(app))
+    found, _ = _files_or_fault(config, one)
     files = {} if found is None else {name: _size(path) for name, path in found.files.items()}
     said = shown_tree(one.said, one.at)
     told: dict[str, Any] = {**row, "entry": said, "entryPoint": _entry_point(one), **_metadata(one), "files": files}
     if wants_probe:
-        told["probe"] = _probed(app, one, deadline)
+        told["probe"] = _probe_one(app, one, deadline)
     app.out.data(told)
     _show_info(app, told)
 
@@ -155,11 +154,11 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _entry_point(one: Written) -> str | None:
+def _entry_point(one: ManifestEntry) -> str | None:
     return next((each.value for each in announced() if each.name == one.said.get("package")), None)
 
 
-def _metadata(one: Written) -> dict[str, Any]:
+def _metadata(one: ManifestEntry) -> dict[str, Any]:
     """Return what a distribution says of itself."""
     found = next((each for each in announced() if each.name == one.said.get("package")), None)
     if found is None:
@@ -173,9 +172,9 @@ def _metadata(one: Written) -> dict[str, Any]:
     return {"distribution": found.distribution, "summary": summary}
 
 
-def _probed(app: App, one: Written, deadline: float) -> "ProbedPack | None":
+def _probe_one(app: App, one: ManifestEntry, deadline: float) -> "ProbedPack | None":
     index = next(index for index, entry in enumerate(app.config.entries) if entry.key == one.key)
-    return look(app, deadline, only=[index]).pack(one.key)
+    return inspect_packs(app, deadline, only=[index]).pack(one.key)
 
 
 def _show_info(app: App, told: Mapping[str, Any]) -> None:
@@ -246,20 +245,21 @@ def add(
     fields = {"identifier": identifier, "priority": priority, "version": version, "required": required or None}
     entry = _new_entry(config, what, options, fields)
     key = entry.get("identifier") or entry.get("package") or entry["module"]
-    if any(one.key == key for one in written_in(config.path)):
+    if any(one.key == key for one in entries_in(config.path)):
         raise Fail(f"{config.path.name} has a pack {key!r} already", hint="--identifier gives it a key of its own")
     add_pack(config.path, entry)
     app.out.say(f"Added {key} to {config.path.name}.")
-    _tell_added(app, key, entry, is_probed=not no_probe)
+    _print_added(app, key, entry, is_probed=not no_probe)
 
 
-def _tell_added(app: App, key: str, entry: Mapping[str, Any], *, is_probed: bool) -> None:
-    from agentos.cli.layered_config import load_config, shown_tree
+def _print_added(app: App, key: str, entry: Mapping[str, Any], *, is_probed: bool) -> None:
+    from agentos.cli.hidden_secrets import shown_tree
+    from agentos.cli.layered_config import load_config
 
     probed = None
     if is_probed:
         config = load_config(app.config.path)
-        probed = look(app, config=config, only=[len(config.manifest.packs) - 1]).pack(key)
+        probed = inspect_packs(app, config=config, only=[len(config.manifest.packs) - 1]).pack(key)
     shown = shown_tree(entry, ("packs", len(app.config.manifest.packs)))
     app.out.data({"added": key, "entry": shown, "manifest": app.config.path, "probe": probed})
     if probed is None:
@@ -275,9 +275,9 @@ def _new_entry(config: "Config", what: str, options: tuple[str, ...], fields: Ma
     """Return the entry for *what*, checked as the manifest will be."""
     from agentos.model.manifest import PackEntry
 
-    entry = {**_place(config, what), **{key: value for key, value in fields.items() if value is not None}}
+    entry = {**_locate(config, what), **{key: value for key, value in fields.items() if value is not None}}
     if options:
-        entry["options"] = dict(map(_option, options))
+        entry["options"] = dict(map(_parse_option, options))
         _require_writable(entry["options"], config.path.suffix)
     try:
         PackEntry(**entry)
@@ -304,7 +304,7 @@ def _plain_values(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _place(config: "Config", what: str) -> dict[str, str]:
+def _locate(config: "Config", what: str) -> dict[str, str]:
     """Say what kind of thing *what* is, without importing it; fail with the nearest names if it is nowhere."""
     from agentos.loading.modules import is_path
     from agentos.loading.pack_files import files_of
@@ -338,7 +338,7 @@ def _relative(path: Path, folder: Path) -> str:
     return relative if "/" in relative or relative.endswith(".py") else f"./{relative}"
 
 
-def _option(text: str) -> tuple[str, Any]:
+def _parse_option(text: str) -> tuple[str, Any]:
     key, is_pair, value = text.partition("=")
     if not is_pair or not key:
         raise click.UsageError(f"--option {text!r}: expected KEY=VALUE")
@@ -356,7 +356,7 @@ def remove(app: App, name: str) -> None:
     from agentos.cli.manifest_edit.editing import edit
 
     path = app.manifest_path
-    found = find_written(path, name)
+    found = find_entries(path, name)
     edit(path, {one.at: GONE for one in reversed(found)})
     app.out.data({"removed": found[0].key, "manifest": path})
     app.out.say(f"Removed {found[0].key} from {path.name}.")
@@ -394,9 +394,9 @@ def disable(app: App, name: str, in_manifest: bool) -> None:
 
 def _switch(app: App, name: str, *, enabled: bool, in_manifest: bool = False) -> None:
     path = app.manifest_path
-    found = find_written(path, name)
+    found = find_entries(path, name)
     key = found[0].key
-    is_kept, is_new = (False, False) if in_manifest else _remembered(app, key, enabled=enabled)
+    is_kept, is_new = (False, False) if in_manifest else _switch_in_store(app, key, enabled=enabled)
     places = ["the store"] if is_new else []
     if any(one.is_enabled != enabled for one in found) and (enabled or not is_kept):
         _write_switch(path, found, enabled=enabled)
@@ -404,12 +404,12 @@ def _switch(app: App, name: str, *, enabled: bool, in_manifest: bool = False) ->
     app.out.data({"pack": key, "enabled": enabled, "changed": places})
     word = "enabled" if enabled else "disabled"
     if places:
-        app.out.say(f"{key} is {word} in {' and '.join(places)}. {_HEARD}")
+        app.out.say(f"{key} is {word} in {' and '.join(places)}. {_WHEN_IT_COUNTS}")
     else:
         app.out.say(f"{key} was {word} already.")
 
 
-def _write_switch(path: Path, found: list[Written], *, enabled: bool) -> None:
+def _write_switch(path: Path, found: list[ManifestEntry], *, enabled: bool) -> None:
     from agentos.cli.manifest_edit.editing import edit
 
     places = [(*one.at, "enabled") for one in found if one.is_enabled != enabled]
@@ -421,18 +421,18 @@ def _write_switch(path: Path, found: list[Written], *, enabled: bool) -> None:
         edit(path, dict.fromkeys(places, True))  # where the key can't be taken out, it can say so
 
 
-def _remembered(app: App, key: str, *, enabled: bool) -> tuple[bool, bool]:
+def _switch_in_store(app: App, key: str, *, enabled: bool) -> tuple[bool, bool]:
     """Remember a switch in the store. Tell whether there is one that lasts, and whether it changed."""
     try:
         config = app.config
-        return app.run(_remember(config, key, enabled=enabled))
+        return app.run(_write_flag(config, key, enabled=enabled))
     except (Fail, StoreError) as error:  # the pack can be switched all the same
         app.out.warn(error)
         app.out.note("So the manifest has to say it.")
         return False, False
 
 
-async def _remember(config: "Config", key: str, *, enabled: bool) -> tuple[bool, bool]:
+async def _write_flag(config: "Config", key: str, *, enabled: bool) -> tuple[bool, bool]:
     from agentos.cli.pack_flags import is_there, lasts, remembered
 
     location = config.manifest.store
@@ -455,26 +455,22 @@ async def _remember(config: "Config", key: str, *, enabled: bool) -> tuple[bool,
 @click.argument("tools", nargs=-1)
 @click.option("--all", "takes_all", is_flag=True, help="Accept everything that waits.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask at a terminal.")
-@pass_app
-def accept(app: App, *, tools: tuple[str, ...], takes_all: bool, yes: bool) -> int:
+@run_async
+async def accept(app: App, *, tools: tuple[str, ...], takes_all: bool, yes: bool) -> int:
     """Accept definitions that are held back because they are new or changed; without names, show what waits.
 
     TOOLS are named as pack:tool. At a terminal, what changed is shown and asked about first.
     """
-    return app.run(_accept(app, tools, takes_all=takes_all, is_sure=yes))
-
-
-async def _accept(app: App, tools: tuple[str, ...], *, takes_all: bool, is_sure: bool) -> int:
     from agentos.cli.host_session import REFUSED, working_host
 
     async with working_host(app, tells_held_back=False) as host:
         waiting = {pin.tool: pin for pin in await host.pins.pending()}
         chosen = list(waiting) if takes_all else list(dict.fromkeys(tools))
         _require_waiting(app, chosen, waiting)
-        agreed = [tool for tool in chosen if is_sure or await _agrees(app, waiting[tool])]
+        agreed = [tool for tool in chosen if yes or await _agrees(app, waiting[tool])]
         for tool in agreed:
             await host.pins.accept(tool, by=app.principal)
-    _tell_accepted(app, agreed, [pin for tool, pin in waiting.items() if tool not in chosen])
+    _print_accepted(app, agreed, [pin for tool, pin in waiting.items() if tool not in chosen])
     for tool in chosen:
         if tool not in agreed:
             app.out.warn(f"{tool} was not accepted, and is held back")
@@ -507,7 +503,7 @@ async def _agrees(app: App, pin: "Pin") -> bool:
     return (said or "").strip().lower() in ("y", "yes")
 
 
-def _tell_accepted(app: App, agreed: list[str], left: "list[Pin]") -> None:
+def _print_accepted(app: App, agreed: list[str], left: "list[Pin]") -> None:
     shown = [{"tool": pin.tool, "state": pin.state, "reason": pin.reason, "changes": _changes_of(pin)} for pin in left]
     app.out.data({"accepted": agreed, "pending": shown})
     for tool in agreed:
@@ -521,17 +517,17 @@ def _tell_accepted(app: App, agreed: list[str], left: "list[Pin]") -> None:
 def _show_pin(app: App, pin: "Pin") -> None:
     app.out.say(f"{pin.tool} waits: it is {pin.state}", "bold yellow")
     if not pin.before:
-        app.out.facts([(field, _text_of(value)) for field, value in pin.data.items()])
+        app.out.facts([(field, _value_text(value)) for field, value in pin.data.items()])
     for field, (was, now) in _changes_of(pin).items():
         app.out.facts([(f"{field} was", was), (f"{field} now", now)])
 
 
 def _changes_of(pin: "Pin") -> dict[str, tuple[str, str]]:
     """Return what of a definition changed: as it was, and as it is now."""
-    return {field: (_text_of(pin.before.get(field)), _text_of(pin.data.get(field))) for field in pin.changes}
+    return {field: (_value_text(pin.before.get(field)), _value_text(pin.data.get(field))) for field in pin.changes}
 
 
-def _text_of(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
 
 
@@ -550,15 +546,15 @@ def reload(app: App, names: tuple[str, ...], deadline: float) -> None:
 
     Running hosts are not touched: `agentos watch` reloads by itself, others load what is there when they start.
     """
-    from agentos.cli.held_back import data_of_held, way_to_accept, without_way_out
+    from agentos.cli.held_back import data_of_held, way_to_accept
 
     config = app.config
-    keys = {find_written(config.path, name)[0].key for name in names}
-    report = look(app, deadline)
+    keys = {find_entries(config.path, name)[0].key for name in names}
+    report = inspect_packs(app, deadline)
     chosen = [one for one in report.packs if not keys or one.key in keys]
     owners = {one.pack for one in chosen}
     pending = [one for one in report.pending if one["tool"].partition(":")[0] in owners]
-    changes = _changes(config, keys)
+    changes = _changes_since_lock(config, keys)
     app.out.data({"packs": chosen, "pending": data_of_held(config, pending), "differences": changes})
     rows = [
         (one.key, (one.status, "bold red" if one.is_bad else "green"), one.reason or f"offers {len(one.offers)}")
@@ -567,14 +563,14 @@ def reload(app: App, names: tuple[str, ...], deadline: float) -> None:
     app.out.table(("pack", "outcome", "why"), rows)
     for one in pending:
         way = f"`{way_to_accept(config, one['tool'])}` accepts it"
-        app.out.say(f"changed: {without_way_out(one['reason'])}; {way}", "yellow")
+        app.out.say(f"changed: {one['reason']}; {way}", "yellow")
     for said in changes:
         app.out.say(f"changed: {said}", "yellow")
     if any(one.is_bad for one in chosen):
         raise click.exceptions.Exit(1)
 
 
-def _changes(config: "Config", keys: set[str]) -> list[str]:
+def _changes_since_lock(config: "Config", keys: set[str]) -> list[str]:
     """Compare files with the lock file, if there is one."""
     from agentos.access.lock import Lock, check_files
     from agentos.loading.pack_files import files_of

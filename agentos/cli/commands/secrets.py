@@ -11,12 +11,12 @@ import attrs
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.inspection import deadline_option, look, warn_of_bad
+from agentos.cli.inspection import deadline_option, inspect_packs, warn_of_bad
 from agentos.cli.layered_config import kept_secrets, sources_of
 
 if TYPE_CHECKING:
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.loading_apart import Report
+    from agentos.cli.probe.isolated_load import ProbeReport
     from agentos.secrets.catalog import SecretDefinition
     from agentos.secrets.sources import SecretSources
 
@@ -45,7 +45,7 @@ def secrets() -> None:
 
 
 @attrs.frozen(kw_only=True)
-class Row:
+class SecretRow:
     """What is known of one secret. `origin` is where its value comes from; None if it has none."""
 
     id: str
@@ -84,16 +84,16 @@ class Row:
         }
 
 
-def _rows(config: "Config", report: "Report", more: Iterable[str] = ()) -> list[Row]:
+def _rows(config: "Config", report: "ProbeReport", more: Iterable[str] = ()) -> list[SecretRow]:
     """Return a row for each secret that is declared, is kept, or is named in *more*."""
     from agentos.secrets.catalog import SecretCatalog
     from agentos.secrets.vaults import SecretVault
 
     catalog, kept = SecretCatalog.shipped(), SecretVault().kept()
-    wanted = _declared(report)
+    wanted = _who_declares(report)
     sources = sources_of(config, kept_secrets())
     return [
-        Row(
+        SecretRow(
             id=id,
             origin=_origin(id, wanted.get(id, ()), kept, sources),
             optional=id in wanted and all(one["optional"] for _, one in wanted[id]),
@@ -105,7 +105,7 @@ def _rows(config: "Config", report: "Report", more: Iterable[str] = ()) -> list[
     ]
 
 
-def _declared(report: "Report") -> dict[str, list[tuple[str, Mapping[str, Any]]]]:
+def _who_declares(report: "ProbeReport") -> dict[str, list[tuple[str, Mapping[str, Any]]]]:
     """Return who asks for each secret, as `kind:id (pack)`, and what became of it there."""
     found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
     for stack in report.stacks:
@@ -128,16 +128,19 @@ def _origin(
     return str(_PLACES.get(kept.get(id, ""), origins[0]) if origins[0] == "the host" else origins[0])
 
 
-def _tell(app: App, rows: Sequence[Row], empty: str) -> None:
-    shown = [((row.id, "bold"), row.state, row.origin or _way(row), ", ".join(row.gates), _docs(row)) for row in rows]
+def _print_rows(app: App, rows: Sequence[SecretRow], empty: str) -> None:
+    shown = [
+        ((row.id, "bold"), row.state, row.origin or _variables_text(row), ", ".join(row.gates), _docs_url(row))
+        for row in rows
+    ]
     app.out.table(("secret", "state", "from", "needed by", "where to get one"), shown, empty=empty)
 
 
-def _way(row: Row) -> str:
+def _variables_text(row: SecretRow) -> str:
     return "" if row.definition is None else f"({' or '.join(row.definition.variables)})"
 
 
-def _docs(row: Row) -> str:
+def _docs_url(row: SecretRow) -> str:
     return "" if row.definition is None else row.definition.docs_url or ""
 
 
@@ -149,8 +152,8 @@ def _warn_of_kept(app: App) -> None:
         app.out.warn(f"{message}; {cure}")
 
 
-def _probed(app: App, deadline: float) -> "Report":
-    report = look(app, deadline)
+def _probe_and_warn(app: App, deadline: float) -> "ProbeReport":
+    report = inspect_packs(app, deadline)
     warn_of_bad(app, report)
     return report
 
@@ -167,9 +170,9 @@ def list_(app: App, everything: bool, deadline: float) -> int:
     from agentos.secrets.catalog import SecretCatalog
 
     more = [one.id for one in SecretCatalog.shipped()] if everything else []
-    rows = _rows(app.config, _probed(app, deadline), more)
+    rows = _rows(app.config, _probe_and_warn(app, deadline), more)
     app.out.data({"secrets": [row.to_json() for row in rows]})
-    _tell(app, rows, "No loaded pack declares a secret, and none is kept.")
+    _print_rows(app, rows, "No loaded pack declares a secret, and none is kept.")
     _warn_of_kept(app)
     return 0
 
@@ -180,14 +183,14 @@ def list_(app: App, everything: bool, deadline: float) -> int:
 @pass_app
 def check(app: App, ids: Sequence[str], deadline: float) -> int:
     """Exit 1 if a secret is missing that something waits for, or one of IDS has no value."""
-    rows = _rows(app.config, _probed(app, deadline), ids)
+    rows = _rows(app.config, _probe_and_warn(app, deadline), ids)
     wrong = [row for row in rows if (row.id in ids and row.origin is None) or (not ids and row.is_missing)]
     app.out.data({"ok": not wrong, "missing": [{**row.to_json(), "isMissing": True} for row in wrong]})
     _warn_of_kept(app)
     if not wrong:
         app.out.say("Every secret that is asked for is there." if not ids else f"Set: {', '.join(ids)}")
         return 0
-    _tell(app, wrong, "")
+    _print_rows(app, wrong, "")
     if not app.out.is_json:
         app.out.fail(f"missing: {', '.join(row.id for row in wrong)}", f"agentos secrets set {wrong[0].id}")
     return 1
@@ -216,11 +219,11 @@ def set_(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> i
     from agentos.secrets.vaults import SecretVault
 
     id = _known_id(app, id, deadline, force=force)
-    value = _value(app, id, from_stdin=from_stdin)
+    value = _read_value(app, id, from_stdin=from_stdin)
     vault = SecretVault()
     where = vault.set(id, value)
     place = _PLACES[where] + (f" at {vault.path}" if where == "file" else "")
-    nearer = _counts_before(app, id)
+    nearer = _stronger_origin(app, id)
     app.out.data({"id": id, "kept": where, "countsBefore": nearer})
     app.out.say(f"{id} is kept in {place}")
     if nearer is not None:
@@ -254,16 +257,16 @@ def _declared_here(app: App, deadline: float) -> list[str]:
     """Return the secrets that the manifest's packs and servers ask for; none without a manifest that can be used."""
     with contextlib.suppress(Fail):
         servers = _REFERENCE.findall(json.dumps(dict(app.config.manifest.mcp_servers), default=dict))
-        return [*servers, *_declared(_probed(app, deadline))]
+        return [*servers, *_who_declares(_probe_and_warn(app, deadline))]
     return []
 
 
-def _value(app: App, id: str, *, from_stdin: bool) -> str:
+def _read_value(app: App, id: str, *, from_stdin: bool) -> str:
     from agentos.secrets.sources import is_real
     from agentos.secrets.vaults import VALUE_LIMIT
 
     if from_stdin:
-        value = _piped(id, VALUE_LIMIT)
+        value = _read_stdin(id, VALUE_LIMIT)
     elif app.out.can_ask:
         value = app.out.ask(f"Value of {id} (not shown)", hidden=True).strip()
     else:
@@ -273,7 +276,7 @@ def _value(app: App, id: str, *, from_stdin: bool) -> str:
     return value
 
 
-def _piped(id: str, limit: int) -> str:
+def _read_stdin(id: str, limit: int) -> str:
     """Return what is on stdin, as it is but for the end of its line; one character too many is enough to refuse it."""
     try:
         return sys.stdin.buffer.read(4 * limit + 2).decode("utf-8").rstrip("\r\n")
@@ -281,7 +284,7 @@ def _piped(id: str, limit: int) -> str:
         raise Fail(f"that is no value for {id}: it is no text in UTF-8", code=2) from None
 
 
-def _counts_before(app: App, id: str) -> str | None:
+def _stronger_origin(app: App, id: str) -> str | None:
     """Return where a value is found that counts before the one that is kept."""
     config = None
     with contextlib.suppress(Fail):  # a secret is kept whatever the manifest, and whether there is one

@@ -27,7 +27,7 @@ _NEVER = "never"
 
 
 @attrs.frozen(kw_only=True)
-class Door:
+class HTTPOptions:
     """Where clients come in over HTTP, and who."""
 
     bind: str
@@ -49,7 +49,7 @@ class Door:
         return self.token_file is not None or self.jwks_url is not None
 
 
-class _Above(click.IntRange):
+class _SearchThreshold(click.IntRange):
     """A number of tools, or `never`."""
 
     name = "number"
@@ -87,7 +87,7 @@ class _Above(click.IntRange):
 @click.option("--tls-key", type=_file, metavar="FILE", help="The key of the certificate.")
 @click.option(
     "--search-above",
-    type=_Above(min=0),
+    type=_SearchThreshold(min=0),
     default=40,
     show_default=True,
     metavar="N",
@@ -100,7 +100,7 @@ class _Above(click.IntRange):
 )
 @click.pass_context
 def serve(
-    context: click.Context, /, stdio: bool, http: bool, no_approvals_tools: bool, search_above: Any, **door: Any
+    context: click.Context, /, stdio: bool, http: bool, no_approvals_tools: bool, search_above: Any, **options: Any
 ) -> int | None:
     """Serve the tools to MCP clients.
 
@@ -120,8 +120,8 @@ def serve(
     }
     if not http:
         _refuse_options_of_http(context)
-        return _over_stdio(app, shown)
-    return app.run(_over_http(app, Door(**door), shown))
+        return _run_stdio(app, shown)
+    return app.run(_run_http(app, HTTPOptions(**options), shown))
 
 
 def _refuse_options_of_http(context: click.Context) -> None:
@@ -130,7 +130,7 @@ def _refuse_options_of_http(context: click.Context) -> None:
     for parameter in context.command.params:
         name = str(parameter.name)
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_given and name in {field.name for field in attrs.fields(Door)}:
+        if is_given and name in {field.name for field in attrs.fields(HTTPOptions)}:
             raise Fail(f"{parameter.opts[0]} is for --http", code=USAGE)
 
 
@@ -150,14 +150,14 @@ def _load(module: str) -> Any:
 # -- stdio -------------------------------------------------------------------------------------------------------------
 
 
-def _over_stdio(app: App, shown: Mapping[str, Any]) -> int:
+def _run_stdio(app: App, shown: Mapping[str, Any]) -> int:
     app.out  # noqa: B018 - made while descriptor 1 is still what sys.stdout was made for
-    with _put_aside() as (stdin, stdout):
+    with _reserved_streams() as (stdin, stdout):
         return app.run(_serve_stdio(app, stdin, stdout, shown))
 
 
 @contextlib.contextmanager
-def _put_aside() -> Iterator[tuple[int, int]]:
+def _reserved_streams() -> Iterator[tuple[int, int]]:
     """Keep stdin and stdout for the protocol alone: what packs print and read while they load goes elsewhere."""
     sys.stdout.flush()
     stdin, stdout = os.dup(0), os.dup(1)
@@ -180,7 +180,7 @@ async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, An
     server_module, stdio = _load("server.server"), _load("server.stdio")
     async with _followed(app) as (host, principals):
         server = server_module.MCPServer(host, principal=_caller(app, principals), **shown)
-        app.out.note(f"serving {_count(app, host)} over stdin and stdout{_for_people(stdin)}")
+        app.out.note(f"serving {_count(app, host)} over stdin and stdout{_terminal_note(stdin)}")
         try:
             ended_by = await stdio.run(server.server, stdin, stdout)
         finally:
@@ -202,7 +202,7 @@ def _caller(app: App, principals: Mapping[str, "Principal"]) -> "Principal | Cal
     return (lambda _: principals.get(id)) if app.given.get("principal") else app.principal
 
 
-def _for_people(stdin: int) -> str:
+def _terminal_note(stdin: int) -> str:
     return ": this is for an MCP client to start; Ctrl-C ends it" if os.isatty(stdin) else ""
 
 
@@ -213,28 +213,28 @@ def _count(app: App, host: "AgentOS") -> str:
 # -- HTTP --------------------------------------------------------------------------------------------------------------
 
 
-async def _over_http(app: App, door: Door, shown: Mapping[str, Any]) -> int:
+async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) -> int:
     http = _load("http.serving")
-    _check_door(door)
-    if door.asks_for_tokens and app.given.get("principal"):
+    _check_options(options)
+    if options.asks_for_tokens and app.given.get("principal"):
         raise Fail("--principal: where tokens are asked for, the token says for whom a request is made", code=USAGE)
-    if door.token_file is not None:
-        _tokens(door.token_file)
-        _existing(door.token_file)
+    if options.token_file is not None:
+        _tokens(options.token_file)
+        _require_file(options.token_file)
     async with _followed(app) as (host, principals):
         serving = http.serve_http(
             host,
-            bind=door.bind,
-            port=door.port,
-            path=door.path,
-            verifier=_verifier(door, principals),
-            resource_url=door.url,
-            tls_cert=door.tls_cert,
-            tls_key=door.tls_key,
-            required_scopes=door.require_scope,
-            allowed_origins=door.allow_origin,
-            ready=lambda address: _tell_ready(app, host, address, has_tokens=door.asks_for_tokens),
-            **({} if door.asks_for_tokens else {"principal": _caller(app, principals)}),
+            bind=options.bind,
+            port=options.port,
+            path=options.path,
+            verifier=_verifier(options, principals),
+            resource_url=options.url,
+            tls_cert=options.tls_cert,
+            tls_key=options.tls_key,
+            required_scopes=options.require_scope,
+            allowed_origins=options.allow_origin,
+            ready=lambda address: _print_ready(app, host, address, has_tokens=options.asks_for_tokens),
+            **({} if options.asks_for_tokens else {"principal": _caller(app, principals)}),
             **shown,
         )
         try:
@@ -244,17 +244,17 @@ async def _over_http(app: App, door: Door, shown: Mapping[str, Any]) -> int:
     return 0
 
 
-def _verifier(door: Door, principals: Mapping[str, "Principal"]) -> "Verifier | None":
+def _verifier(options: HTTPOptions, principals: Mapping[str, "Principal"]) -> "Verifier | None":
     """Return who tells whom a token stands for: always one of the manifest's principals, as it is at the time."""
-    if door.token_file is not None:
-        return _tokens(door.token_file, principals)
-    if door.jwks_url is None:
+    if options.token_file is not None:
+        return _tokens(options.token_file, principals)
+    if options.jwks_url is None:
         return None
     try:
         made: Verifier = _load("auth").JWTVerifier(
-            issuer=door.issuer,
-            audience=door.audience or door.url,
-            jwks_url=door.jwks_url,
+            issuer=options.issuer,
+            audience=options.audience or options.url,
+            jwks_url=options.jwks_url,
             principals=lambda claims: principals.get(claims["sub"]),
         )
     except ValueError as error:
@@ -262,34 +262,34 @@ def _verifier(door: Door, principals: Mapping[str, "Principal"]) -> "Verifier | 
     return made
 
 
-def _check_door(door: Door) -> None:
-    """Refuse a door that is not safe, in the words of the command line."""
+def _check_options(options: HTTPOptions) -> None:
+    """Refuse options that are not safe, in the words of the command line."""
     from agentos.mcp.auth import is_loopback
 
-    if (door.tls_cert is None) != (door.tls_key is None):
+    if (options.tls_cert is None) != (options.tls_key is None):
         raise Fail("--tls-cert and --tls-key go together; give both or none", code=USAGE)
-    _check_tokens(door)
-    if is_loopback(door.bind):
+    _check_tokens(options)
+    if is_loopback(options.bind):
         return
-    if not door.asks_for_tokens:
+    if not options.asks_for_tokens:
         way = "give --token-file or --jwks-url, so that they need a token, or bind 127.0.0.1"
-        raise Fail(f"{door.bind} can be reached by others; {way}", code=USAGE)
-    if door.url is None:
-        raise Fail(f"with --bind {door.bind} give --url, the address by which clients know the server", code=USAGE)
+        raise Fail(f"{options.bind} can be reached by others; {way}", code=USAGE)
+    if options.url is None:
+        raise Fail(f"with --bind {options.bind} give --url, the address by which clients know the server", code=USAGE)
 
 
-def _check_tokens(door: Door) -> None:
-    if door.token_file is not None and door.jwks_url is not None:
+def _check_tokens(options: HTTPOptions) -> None:
+    if options.token_file is not None and options.jwks_url is not None:
         raise Fail("--token-file and --jwks-url: give one of them", code=USAGE)
-    if door.jwks_url is None and (door.issuer or door.audience):
+    if options.jwks_url is None and (options.issuer or options.audience):
         raise Fail("--issuer and --audience go with --jwks-url", code=USAGE)
-    if door.jwks_url is not None and not (door.issuer and (door.audience or door.url)):
+    if options.jwks_url is not None and not (options.issuer and (options.audience or options.url)):
         raise Fail("with --jwks-url give --issuer, and --audience or --url: what tokens must say", code=USAGE)
-    if door.require_scope and not door.asks_for_tokens:
+    if options.require_scope and not options.asks_for_tokens:
         raise Fail("--require-scope: give --token-file or --jwks-url, so that there are tokens", code=USAGE)
 
 
-def _tell_ready(app: App, host: "AgentOS", address: str, *, has_tokens: bool) -> None:
+def _print_ready(app: App, host: "AgentOS", address: str, *, has_tokens: bool) -> None:
     if has_tokens:
         app.out.note(f"serving at {address} to whoever has a token")
         return
@@ -396,7 +396,7 @@ def _until(entry: Any) -> str:
 @pass_app
 def list_(app: App, token_file: str) -> int:
     """List the tokens: for whom, narrowed to what, and until when; never the token itself."""
-    found = _tokens(_existing(token_file)).entries()
+    found = _tokens(_require_file(token_file)).entries()
     app.out.data({"tokens": [_data(entry) for entry in found]})
     rows = [
         (
@@ -419,14 +419,14 @@ def list_(app: App, token_file: str) -> int:
 @pass_app
 def revoke(app: App, id: str, token_file: str) -> int:
     """Take the token of that ID out of the file; servers that run refuse it at once."""
-    if not _tokens(_existing(token_file)).revoke(id):
+    if not _tokens(_require_file(token_file)).revoke(id):
         raise Fail(f"there is no token {id[:64]!r} in {token_file}", hint="`agentos serve tokens list` shows their ids")
     app.out.data({"id": id, "state": "revoked"})
     app.out.say(f"token {id} is revoked")
     return 0
 
 
-def _existing(path: str) -> str:
+def _require_file(path: str) -> str:
     if not Path(path).is_file():
         raise Fail(f"there is no file of tokens at {path}", hint="`agentos serve tokens issue` makes one")
     return path

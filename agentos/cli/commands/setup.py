@@ -43,18 +43,18 @@ def init(
     top = Path(folder).absolute()
     if no_pack and name is not None:
         raise Fail("--name and --no-pack: give one of them", code=2)
-    _refuse_second(app, top)
+    _refuse_second_manifest(app, top)
     _check_name(name)
     _check_store(store)
     asks = app.out.can_ask and not yes
-    name = None if no_pack else name or (_asked_name(app) if asks else "hello")
-    format_ = format_ or (_chosen(app, "Format of the manifest", _FORMATS) if asks else "toml")
-    mode = mode or (_chosen(app, "Calls that change something", _MODES) if asks else "approve")
-    made = _make_host(top, name, format_, {"mode": mode, "store": store or STORE})
+    name = None if no_pack else name or (_ask_name(app) if asks else "hello")
+    format_ = format_ or (_ask_choice(app, "Format of the manifest", _FORMATS) if asks else "toml")
+    mode = mode or (_ask_choice(app, "Calls that change something", _MODES) if asks else "approve")
+    made = _write_files(top, name, format_, {"mode": mode, "store": store or STORE})
     app.out.data({"made": made})
     for path in made:
-        app.out.say(f"made {_shown(path)}")
-    _say_next(app, top, name)
+        app.out.say(f"made {_display_path(path)}")
+    _print_next_steps(app, top, name)
 
 
 def _check_name(name: str | None) -> None:
@@ -76,60 +76,62 @@ def _check_store(store: str | None) -> None:
         raise Fail(f"--store: {error}", code=2) from None
 
 
-def _asked_name(app: App) -> str:
+def _ask_name(app: App) -> str:
     from agentos.cli.scaffolding import fault_of_pack_name
 
-    return _until_sound(app, "Name of the first pack", "hello", fault_of_pack_name)
+    return _ask_until_valid(app, "Name of the first pack", "hello", fault_of_pack_name)
 
 
-def _chosen(app: App, question: str, choices: tuple[str, ...]) -> str:
+def _ask_choice(app: App, question: str, choices: tuple[str, ...]) -> str:
     from agentos.model.field_checks import did_you_mean
 
     def fault(answer: str) -> str | None:
         return None if answer in choices else f"expected one of {', '.join(choices)}{did_you_mean(answer, choices)}"
 
-    return _until_sound(app, f"{question} ({', '.join(choices)})", choices[0], fault)
+    return _ask_until_valid(app, f"{question} ({', '.join(choices)})", choices[0], fault)
 
 
-def _until_sound(app: App, question: str, default: str, fault_of: Callable[[str], str | None]) -> str:
+def _ask_until_valid(app: App, question: str, default: str, fault_of: Callable[[str], str | None]) -> str:
     """Ask until the answer has no fault; Ctrl-C and the end of input end it."""
     while fault := fault_of(answer := app.out.ask(question, default=default)):
         app.out.warn(fault)
     return answer
 
 
-def _refuse_second(app: App, top: Path) -> None:
-    from agentos.cli.layered_config import find_manifest, manifests_in
+def _refuse_second_manifest(app: App, top: Path) -> None:
+    from agentos.cli.manifest_files import find_manifest, manifests_in
 
     if found := manifests_in(top):
-        raise Fail(f"there is a manifest already: {_shown(found[0])}", hint="`agentos config show` says what is in it")
+        raise Fail(
+            f"there is a manifest already: {_display_path(found[0])}", hint="`agentos config show` says what is in it"
+        )
     if above := find_manifest(top):
         app.out.warn(f"{above} is a manifest too; in this folder, the new one will count")
 
 
-def _make_host(top: Path, name: str | None, format_: str, values: dict[str, str]) -> list[Path]:
+def _write_files(top: Path, name: str | None, format_: str, values: dict[str, str]) -> list[Path]:
     """Write the pack first: the manifest is there when what it names is there."""
     from agentos.base.atomic_files import make_file
-    from agentos.cli.layered_config import fault_of_place
+    from agentos.cli.manifest_files import fault_of_place
     from agentos.cli.scaffolding import filled
 
     manifest = top / f"agentos.{format_}"
     if fault := fault_of_place(manifest):
-        raise Fail(f"{_shown(manifest)} {fault}", hint="move it away, or choose another --format")
+        raise Fail(f"{_display_path(manifest)} {fault}", hint="move it away, or choose another --format")
     top.mkdir(parents=True, exist_ok=True)
     made = []
     quoted = {key: json.dumps(value, ensure_ascii=False)[1:-1] for key, value in values.items()}
     text = filled(f"manifest.{format_}", quoted).decode()
     if name is not None:
         file = f"{name.replace('-', '_')}.py"
-        made += _made(top / "packs" / file, filled("first_pack.py", {"name": name, "file": file}))
+        made += _write_once(top / "packs" / file, filled("first_pack.py", {"name": name, "file": file}))
         text = _with_pack(text, format_, f"packs/{file}")
     if values["store"] == STORE:  # it is nobody else's business
-        made += _made(top / ".agentos" / ".gitignore", b"*\n")
+        made += _write_once(top / ".agentos" / ".gitignore", b"*\n")
     try:
         make_file(manifest, text.encode())
     except FileExistsError:
-        raise Fail(f"there is a manifest already: {_shown(manifest)}") from None
+        raise Fail(f"there is a manifest already: {_display_path(manifest)}") from None
     return [manifest, *made]
 
 
@@ -141,7 +143,7 @@ def _with_pack(text: str, format_: str, module: str) -> str:
     return f'{text}\n[[packs]]\nmodule = "{module}"\n'
 
 
-def _made(path: Path, data: bytes) -> list[Path]:
+def _write_once(path: Path, data: bytes) -> list[Path]:
     """Make a file, unless it is there just so, from an attempt that was interrupted."""
     from agentos.base.atomic_files import make_file
 
@@ -151,11 +153,11 @@ def _made(path: Path, data: bytes) -> list[Path]:
     except FileExistsError:
         if path.read_bytes() == data:
             return []
-        raise Fail(f"{_shown(path)} is there already", hint="choose another --name, or --no-pack") from None
+        raise Fail(f"{_display_path(path)} is there already", hint="choose another --name, or --no-pack") from None
     return [path]
 
 
-def _shown(path: Path) -> str:
+def _display_path(path: Path) -> str:
     """Return a path as people would type it here."""
     try:
         relative = os.path.relpath(path)
@@ -164,10 +166,10 @@ def _shown(path: Path) -> str:
     return str(path) if relative.startswith("..") else relative
 
 
-def _say_next(app: App, top: Path, name: str | None) -> None:
+def _print_next_steps(app: App, top: Path, name: str | None) -> None:
     app.out.say("\nTry next:", "bold")
     if top != Path.cwd():
-        app.out.say(f"  cd {shlex.quote(_shown(top))}")
+        app.out.say(f"  cd {shlex.quote(_display_path(top))}")
     tries = ["agentos tools list", "agentos tools call greet name=Ada", "agentos why tool:greet"]
     for line in [*(tries if name else []), "agentos new pack my-pack", "agentos doctor"]:
         app.out.say(f"  {line}")
@@ -209,13 +211,13 @@ def new_pack(app: App, *, name: str, flavour: str, into: str, tool: str | None) 
     try:
         files = make_distribution(folder, name, flavour, tool)
     except FileExistsError:
-        raise Fail(f"{_shown(folder)} is there already", hint="choose another name, or --into") from None
+        raise Fail(f"{_display_path(folder)} is there already", hint="choose another name, or --into") from None
     app.out.data({"folder": folder, "files": files})
-    app.out.tree(_shown(folder), files)
+    app.out.tree(_display_path(folder), files)
     module = f"agentos_pack_{name.replace('-', '_')}"
     app.out.say("\nTry next:", "bold")
-    app.out.say(f"  cd {shlex.quote(_shown(folder))} && pytest")
-    app.out.say(f"  agentos packs add {shlex.quote(_shown(folder / module))}")
+    app.out.say(f"  cd {shlex.quote(_display_path(folder))} && pytest")
+    app.out.say(f"  agentos packs add {shlex.quote(_display_path(folder / module))}")
 
 
 # -- config ------------------------------------------------------------------------------------------------------------
@@ -238,9 +240,9 @@ def show(app: App) -> None:
     found = app.config
     app.out.data({"manifest": found.path, "local": found.local, "settings": found.settings})
     app.out.say(f"manifest: {found.path}")
-    rows = [(one.path, _text_of(one.value), one.origin) for one in found.settings]
+    rows = [(one.path, _value_text(one.value), one.origin) for one in found.settings]
     app.out.table(("key", "value", "from"), rows)
 
 
-def _text_of(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else "none" if value is None else json.dumps(value, default=str)

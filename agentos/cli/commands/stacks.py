@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.inspection import deadline_option, look, warn_of_bad
+from agentos.cli.inspection import deadline_option, inspect_packs, warn_of_bad
 
 if TYPE_CHECKING:
-    from agentos.cli.probe.loading_apart import ProbedEntry, ProbedStack, Report
+    from agentos.cli.probe.isolated_load import ProbedEntry, ProbedStack, ProbeReport
 
 _COLUMNS = ("id", "state", "pack", "priority", "why")
 _STYLES = {
@@ -33,7 +33,7 @@ def stacks(app: App, kind: str | None, deadline: float) -> int:
     """Draw every stack, or those of one KIND: who is active, who is not, and why."""
     from agentos.cli.held_back import data_of_held
 
-    report = look(app, deadline)
+    report = inspect_packs(app, deadline)
     kinds = list(dict.fromkeys(stack.kind for stack in report.stacks))
     if kind is not None and kind not in kinds:
         from agentos.model.field_checks import did_you_mean
@@ -41,7 +41,7 @@ def stacks(app: App, kind: str | None, deadline: float) -> int:
         hint = did_you_mean(kind, kinds) or f"; there are {', '.join(kinds) or 'none'}"
         raise Fail(f"nothing of the kind {kind!r} is offered{hint}")
     chosen = [stack for stack in report.stacks if kind in (None, stack.kind)]
-    held = [one for stack in chosen for one in _held(report, stack)]
+    held = [one for stack in chosen for one in _held_back_on(report, stack)]
     told = {"failed": _failed(report), "heldBack": data_of_held(app.config, held)}
     app.out.data({"stacks": [_data(stack) for stack in chosen], **told})
     for position, one in enumerate(dict.fromkeys(stack.kind for stack in chosen)):
@@ -51,17 +51,15 @@ def stacks(app: App, kind: str | None, deadline: float) -> int:
         app.out.table(_COLUMNS, rows, title=one)
     if not chosen:
         app.out.say("There are no stacks: no loaded pack offers anything.")
-    _say_held(app, held)
-    _warn(app, report)
+    _print_held_back(app, held)
+    _print_warnings(app, report)
     return 0
 
 
 def _rows(stack: "ProbedStack") -> Iterable[tuple[Any, ...]]:
-    from agentos.cli.held_back import without_way_out
-
     for position, entry in enumerate(stack.entries):
         id = (stack.id if position == 0 else "", "bold")
-        yield id, _state(entry), _who(entry), str(entry.priority), without_way_out(entry.reason)
+        yield id, _state(entry), _owner_text(entry), str(entry.priority), entry.reason
 
 
 def _state(entry: "ProbedEntry") -> tuple[str, str]:
@@ -69,7 +67,7 @@ def _state(entry: "ProbedEntry") -> tuple[str, str]:
     return f"{sign} {entry.state}", style
 
 
-def _who(entry: "ProbedEntry") -> str:
+def _owner_text(entry: "ProbedEntry") -> str:
     return f"{entry.pack} {entry.version}" if entry.version else entry.pack
 
 
@@ -83,24 +81,24 @@ def _data(stack: "ProbedStack") -> dict[str, Any]:
     }
 
 
-def _failed(report: "Report") -> list[dict[str, Any]]:
+def _failed(report: "ProbeReport") -> list[dict[str, Any]]:
     return [{"key": pack.key, "status": pack.status, "reason": pack.reason} for pack in report.bad]
 
 
-def _held(report: "Report", stack: "ProbedStack") -> list[Mapping[str, Any]]:
+def _held_back_on(report: "ProbeReport", stack: "ProbedStack") -> list[Mapping[str, Any]]:
     """Return which definitions on a stack wait for a person."""
     ids = {f"{entry.pack}:{stack.id}" for entry in stack.entries if entry.state == "gated"}
     return [one for one in report.pending if one["tool"] in ids]
 
 
-def _say_held(app: App, held: Iterable[Mapping[str, Any]]) -> None:
+def _print_held_back(app: App, held: Iterable[Mapping[str, Any]]) -> None:
     from agentos.cli.held_back import way_to_accept
 
     for one in held:
         app.out.say(f"`{way_to_accept(app.config, one['tool'])}` accepts the definition that is held back")
 
 
-def _warn(app: App, report: "Report") -> None:
+def _print_warnings(app: App, report: "ProbeReport") -> None:
     warn_of_bad(app, report)
     if report.store_error is not None:
         app.out.warn(report.store_error)
@@ -128,18 +126,18 @@ def why(app: App, name: str, deadline: float) -> int:
     from agentos.cli.held_back import data_of_held
 
     _require_name(name)
-    report = look(app, deadline)
-    stack = _stack_called(report, name)
+    report = inspect_packs(app, deadline)
+    stack = _find_stack(report, name)
     if stack is None:
-        raise _unknown(report, name)
-    access = _access(app, stack)
-    denied = _denials(app, stack)
-    held = _held(report, stack)
+        raise _unknown_name(report, name)
+    access = _missing_access(app, stack)
+    denied = _denied_by(app, stack)
+    held = _held_back_on(report, stack)
     told = {"deniedBy": denied, "failed": _failed(report), "heldBack": data_of_held(app.config, held)}
     app.out.data({**_data(stack), "access": access, **told})
-    _tell(app, stack, access, denied)
-    _say_held(app, held)
-    _warn(app, report)
+    _print_stack(app, stack, access, denied)
+    _print_held_back(app, held)
+    _print_warnings(app, report)
     return 0
 
 
@@ -148,7 +146,7 @@ def _require_name(name: str) -> None:
         raise Fail(f"{name!r} names nothing: expected KIND:ID, or the name of a tool", code=2)
 
 
-def _stack_called(report: "Report", name: str) -> "ProbedStack | None":
+def _find_stack(report: "ProbeReport", name: str) -> "ProbedStack | None":
     """Return the stack that a name means: a kind and an id, a tool, or what a pack offers, as agentos prints it."""
     return next((stack for stack in report.stacks if name in _names(stack)), None) or next(
         (stack for stack in report.stacks if name in _names_by_pack(stack)), None
@@ -164,7 +162,7 @@ def _names_by_pack(stack: "ProbedStack") -> list[str]:
     return [*owned, *(f"{stack.kind}:{name}" for name in owned)]
 
 
-def _unknown(report: "Report", name: str) -> Fail:
+def _unknown_name(report: "ProbeReport", name: str) -> Fail:
     from agentos.model.field_checks import did_you_mean
 
     names = [one for stack in report.stacks for one in (*_names(stack), *_names_by_pack(stack))]
@@ -178,7 +176,7 @@ def _unknown(report: "Report", name: str) -> Fail:
     )
 
 
-def _denials(app: App, stack: "ProbedStack") -> list[str]:
+def _denied_by(app: App, stack: "ProbedStack") -> list[str]:
     """Return the patterns of the host's `deny` that keep a tool from running though it is in force."""
     active = stack.active
     if active is None or stack.kind != "tool":
@@ -188,7 +186,7 @@ def _denials(app: App, stack: "ProbedStack") -> list[str]:
     return [pattern for pattern in said if any(fnmatch.fnmatchcase(name, pattern) for name in names)]
 
 
-def _access(app: App, stack: "ProbedStack") -> dict[str, Any] | None:
+def _missing_access(app: App, stack: "ProbedStack") -> dict[str, Any] | None:
     """Say what the principal that was named lacks to call a tool; None if none was, or there is nothing to call."""
     active, who = stack.active, app.principal
     if app.given.get("principal") is None or active is None or active.rules is None:
@@ -198,17 +196,14 @@ def _access(app: App, stack: "ProbedStack") -> dict[str, Any] | None:
     return {"principal": who.id, "tool": tool, "isAllowed": not missing, "missing": missing}
 
 
-def _tell(app: App, stack: "ProbedStack", access: dict[str, Any] | None, denied: list[str]) -> None:
+def _print_stack(app: App, stack: "ProbedStack", access: dict[str, Any] | None, denied: list[str]) -> None:
     from rich.text import Text
 
-    from agentos.cli.held_back import without_way_out
-
     out, active = app.out, stack.active
-    verdict = "nobody is active" if active is None else f"active from {_who(active)}"
+    verdict = "nobody is active" if active is None else f"active from {_owner_text(active)}"
     out.say(Text.assemble((f"{stack.kind}:{stack.id}", "bold"), f": {verdict}"))
     rows = [
-        (_state(entry), _who(entry), str(entry.priority), without_way_out(entry.reason), entry.origin)
-        for entry in stack.entries
+        (_state(entry), _owner_text(entry), str(entry.priority), entry.reason, entry.origin) for entry in stack.entries
     ]
     out.table(("state", "pack", "priority", "why", "from"), rows)
     for secret in dict.fromkeys(_missing_secrets(stack)):
@@ -216,7 +211,7 @@ def _tell(app: App, stack: "ProbedStack", access: dict[str, Any] | None, denied:
     for pattern in denied:
         out.say(f"The host's `deny` keeps it from running: {pattern}")
     if access is not None:
-        out.say(_words(access))
+        out.say(_access_text(access))
 
 
 def _missing_secrets(stack: "ProbedStack") -> Iterable[str]:
@@ -225,7 +220,7 @@ def _missing_secrets(stack: "ProbedStack") -> Iterable[str]:
             yield from (one["id"] for one in entry.secrets if one["origin"] is None and not one["optional"])
 
 
-def _words(access: dict[str, Any]) -> str:
+def _access_text(access: dict[str, Any]) -> str:
     who, tool, missing = access["principal"], access["tool"], access["missing"]
     if not missing:
         return f"{who} may call {tool}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.host_session import EFFECTS, way_out, working_host
 from agentos.cli.terminal.harmless_text import one_line
 
@@ -35,23 +35,19 @@ def tools() -> None:
     epilog=examples("agentos tools list", "agentos tools list 'file_*'", "agentos tools list --principal ann --json"),
 )
 @click.argument("pattern", default="*")
-@pass_app
-def list_(app: App, pattern: str) -> int:
+@run_async
+async def list_(app: App, pattern: str) -> int:
     """List the tools that can be called; PATTERN picks some by name or pack:name."""
-    return app.run(_list(app, pattern))
-
-
-async def _list(app: App, pattern: str) -> int:
     async with working_host(app) as host:
         known = host.tools.list_available_tools(app.principal)
         infos = [info for info in known if _fits(info, pattern)]
         app.out.data({"tools": infos})
-        rows = [_listed(info) for info in infos]
-        app.out.table(("tool", "effect", "pack", "what it does"), rows, empty=_nothing(known, pattern))
+        rows = [_list_row(info) for info in infos]
+        app.out.table(("tool", "effect", "pack", "what it does"), rows, empty=_empty_text(known, pattern))
     return 0
 
 
-def _nothing(known: "Sequence[ToolInfo]", pattern: str) -> str:
+def _empty_text(known: "Sequence[ToolInfo]", pattern: str) -> str:
     """Say that there is no such tool, and how that may be."""
     from agentos.model.field_checks import did_you_mean
 
@@ -62,7 +58,7 @@ def _nothing(known: "Sequence[ToolInfo]", pattern: str) -> str:
     return f"No tool that can be called matches {pattern!r}{hint or f'. {way}'}"
 
 
-def _listed(info: "ToolInfo") -> tuple[Any, ...]:
+def _list_row(info: "ToolInfo") -> tuple[Any, ...]:
     pack, first = info.fully_qualified_id.partition(":")[0], info.description.strip().partition("\n")[0]
     return (info.name, "bold"), (info.effect, EFFECTS[info.effect]), pack, one_line(first)
 
@@ -77,22 +73,18 @@ def _fits(info: "ToolInfo", pattern: str) -> bool:
 
 @tools.command(epilog=examples("agentos tools show add", "agentos tools show math:add --json"))
 @click.argument("name")
-@pass_app
-def show(app: App, name: str) -> int:
+@run_async
+async def show(app: App, name: str) -> int:
     """Show what a tool does, what it takes, who may call it, and where it comes from."""
-    return app.run(_show(app, name))
-
-
-async def _show(app: App, name: str) -> int:
     async with working_host(app, tells_held_back=False) as host:
-        prepared = await _found(app, host, name)
+        prepared = await _require_tool(app, host, name)
         app.out.data(_data(prepared))
         if not app.out.is_json:
-            _describe(app, prepared)
+            _print_tool(app, prepared)
     return 0
 
 
-async def _found(app: App, host: "AgentOS", name: str) -> "ReadyTool":
+async def _require_tool(app: App, host: "AgentOS", name: str) -> "ReadyTool":
     """Return the tool that a call of *name* would run; end with why there is none."""
     prepared = host.tools.catalog.find(name)
     if prepared is None or host.tools.get_tool(name, app.principal) is None:
@@ -132,7 +124,7 @@ def _rules(tool: Any) -> tuple[str, ...]:
     return () if tool.is_public else tuple(tool.required_access)
 
 
-def _describe(app: App, prepared: "ReadyTool") -> None:
+def _print_tool(app: App, prepared: "ReadyTool") -> None:
     from rich.text import Text
 
     tool, source, out = prepared.tool, prepared.entry.source, app.out
@@ -151,7 +143,7 @@ def _describe(app: App, prepared: "ReadyTool") -> None:
         if value:
             out.say(f"{name + ':':<9} {one_line(value)}")
     out.say()
-    rows = [_row(tool.input_schema, name, schema) for name, schema in _properties(tool.input_schema).items()]
+    rows = [_argument_row(tool.input_schema, name, schema) for name, schema in _properties(tool.input_schema).items()]
     out.table(("argument", "type", "", "what it is"), rows, empty="It takes no arguments.")
     out.say(f"\nagentos tools call {one_line(tool.name)}{_example(tool.input_schema)}", "bright_black")
 
@@ -165,7 +157,7 @@ def _is_required(schema: Mapping[str, Any], name: str) -> bool:
     return name in schema.get("required", ())
 
 
-def _row(root: Mapping[str, Any], name: str, schema: Any) -> tuple[Any, ...]:
+def _argument_row(root: Mapping[str, Any], name: str, schema: Any) -> tuple[Any, ...]:
     from agentos.cli.call_arguments import types_of
 
     said = schema if isinstance(schema, Mapping) else {}
@@ -215,7 +207,7 @@ def _example(schema: Mapping[str, Any]) -> str:
     help="Approve this tool's call even if it may destroy something.",
 )
 @pass_app
-def call(app: App, /, name: str, arguments: Sequence[str], **wish: Any) -> int:
+def call(app: App, /, name: str, arguments: Sequence[str], **request: Any) -> int:
     """Call a tool. ARGUMENTS are name=value, read by the tool's schema.
 
     name:=JSON takes JSON as it is, name=@FILE what is in a file (@- for stdin, @@ for an @). A list is given item by
@@ -224,6 +216,6 @@ def call(app: App, /, name: str, arguments: Sequence[str], **wish: Any) -> int:
     A call that needs approval is shown and asked about at the terminal. Where there is none, it waits: exit code 4, and
     `agentos approvals` decides on it.
     """
-    from agentos.cli.calling import Wish, carry_out
+    from agentos.cli.calling import CallRequest, run_call
 
-    return app.run(carry_out(app, Wish(name=name, words=tuple(arguments), **wish)))
+    return app.run(run_call(app, CallRequest(name=name, words=tuple(arguments), **request)))

@@ -9,8 +9,9 @@ import click
 
 from agentos.base.canonical import digest
 from agentos.cli.app import App, Fail, examples, foreign_code, pass_app
-from agentos.cli.layered_config import files_read_for
-from agentos.cli.terminal.harmless_text import counted, without_name
+from agentos.cli.host_session import reason_of
+from agentos.cli.manifest_files import files_read_for
+from agentos.cli.terminal.harmless_text import counted
 from agentos.errors import AgentOSError, PackLoadError
 from agentos.loading.pack_files import files_of
 from agentos.model.kind import kind_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from agentos.host import AgentOS
 
 Signature = Mapping[Path, tuple[int, int]]
-Picture = Mapping[str, tuple[str, str]]
+States = Mapping[str, tuple[str, str]]
 _SIGNS = {"+": "green", "-": "red", "~": "yellow"}
 
 
@@ -40,19 +41,19 @@ def watch(app: App, *, interval: float) -> None:
 
 
 async def _watch(app: App, interval: float) -> None:
-    picture: Picture = {}
+    states: States = {}
     while True:
         watcher = _Watcher(app, app.config, interval)
         try:
             async with app.host(pins="off") as host:
-                picture = await watcher.until_manifest_changes(host, picture)
+                states = await watcher.until_manifest_changes(host, states)
         except Fail as error:  # such as a pack that is required, and can't be loaded
-            _tell(app, app.config.path.name, "failed", error.message)
+            _print_event(app, app.config.path.name, "failed", error.message)
             await watcher.until_anything_changes()
-        await _fresh_config(app, interval)
+        await _reload_config(app, interval)
 
 
-async def _fresh_config(app: App, interval: float) -> None:
+async def _reload_config(app: App, interval: float) -> None:
     """Read the configuration anew; one that can't be used is told of, and waited for until it can."""
     files = files_read_for(app.config.path)
     del app.config
@@ -61,7 +62,7 @@ async def _fresh_config(app: App, interval: float) -> None:
         try:
             app.config  # noqa: B018 - read now
         except Fail as error:
-            _tell(app, "manifest", "failed", error.message)
+            _print_event(app, "manifest", "failed", error.message)
         else:
             return
         while signature_of(files) == seen:  # noqa: ASYNC110 - files do not tell when they change
@@ -76,45 +77,45 @@ class _Watcher:
         self._config = config
         self._interval = interval
         self._entries = {entry.label: entry for entry in config.manifest.packs if entry.enabled and entry.module}
-        self._manifest = self._look_at_manifest()
-        self._files = self._look()
+        self._manifest = self._manifest_signature()
+        self._files = self._pack_signatures()
 
-    async def until_manifest_changes(self, host: "AgentOS", before: Picture) -> Picture:
-        """Reload what changes; return the last picture when the manifest itself changed."""
+    async def until_manifest_changes(self, host: "AgentOS", before: States) -> States:
+        """Reload what changes; return the last states when the manifest itself changed."""
         report = host.extensions.report
         for outcome in () if report is None else report.failed:
-            _tell(self._app, outcome.key, "failed", outcome.reason)
-        picture = self._show(host, before)
-        _tell(self._app, self._config.path.name, "watching", counted(len(self._entries), "pack"))
-        while self._look_at_manifest() == self._manifest:
+            _print_event(self._app, outcome.key, "failed", reason_of(outcome))
+        states = self._print_changes(host, before)
+        _print_event(self._app, self._config.path.name, "watching", counted(len(self._entries), "pack"))
+        while self._manifest_signature() == self._manifest:
             if changed := await self._changed():
                 for key in changed:
                     await self._reload(host, key)
-                picture = self._show(host, picture)
+                states = self._print_changes(host, states)
             await asyncio.sleep(self._interval)
-        _tell(self._app, self._config.path.name, "changed", None)
-        return picture
+        _print_event(self._app, self._config.path.name, "changed", None)
+        return states
 
     async def until_anything_changes(self) -> None:
         """Wait for another manifest, or for another state of a pack's files: what failed may be mended in either."""
         seen = (self._manifest, self._files)
-        while (self._look_at_manifest(), self._look()) == seen:  # noqa: ASYNC110 - as above
+        while (self._manifest_signature(), self._pack_signatures()) == seen:  # noqa: ASYNC110 - as above
             await asyncio.sleep(self._interval)
 
     async def _changed(self) -> list[str]:
         """Return the packs whose files changed since the last look, when nobody writes to them any more."""
-        before, now = self._files, self._look()
+        before, now = self._files, self._pack_signatures()
         while now not in (before, self._files):  # an editor may write a file in several steps
             self._files = now
             await asyncio.sleep(min(self._interval, 0.1))
-            now = self._look()
+            now = self._pack_signatures()
         self._files = now
         return [key for key in now if now[key] != before[key]]
 
-    def _look_at_manifest(self) -> Signature:
+    def _manifest_signature(self) -> Signature:
         return signature_of(files_read_for(self._config.path))
 
-    def _look(self) -> dict[str, Signature]:
+    def _pack_signatures(self) -> dict[str, Signature]:
         return {key: signature_of(_files(entry)) for key, entry in self._entries.items()}
 
     async def _reload(self, host: "AgentOS", key: str) -> None:
@@ -123,17 +124,19 @@ class _Watcher:
             loaded = any(entry is not None and entry.label == key for _, entry in manager.loaded())
             with foreign_code():
                 outcome = await (manager.reload(key) if loaded else manager.load(self._entries[key]))
-            _tell(self._app, key, "reloaded" if outcome.status == "loaded" else outcome.status, outcome.reason)
+            _print_event(
+                self._app, key, "reloaded" if outcome.status == "loaded" else outcome.status, reason_of(outcome)
+            )
         except (AgentOSError, Fail) as error:
-            _tell(self._app, key, "failed", str(error))
+            _print_event(self._app, key, "failed", error.message)
 
-    def _show(self, host: "AgentOS", before: Picture) -> Picture:
-        now = dict(_picture(host))
+    def _print_changes(self, host: "AgentOS", before: States) -> States:
+        now = dict(_stack_states(host))
         for name in sorted(before.keys() | now.keys()):
             old, new = before.get(name), now.get(name)
             if old != new:
                 sign = "+" if old is None else "-" if new is None else "~"
-                _tell_change(self._app, sign, name, old, new)
+                _print_change(self._app, sign, name, old, new)
         return now
 
 
@@ -159,7 +162,7 @@ def signature_of(paths: list[Path]) -> Signature:
     return found
 
 
-def _picture(host: "AgentOS") -> Iterator[tuple[str, tuple[str, str]]]:
+def _stack_states(host: "AgentOS") -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the state of every entry, and a hash of its definition where it has one."""
     manager = host.extensions
     for kind in manager.kinds():
@@ -172,7 +175,7 @@ def _picture(host: "AgentOS") -> Iterator[tuple[str, tuple[str, str]]]:
                 )
 
 
-def _tell_change(app: App, sign: str, name: str, old: tuple[str, str] | None, new: tuple[str, str] | None) -> None:
+def _print_change(app: App, sign: str, name: str, old: tuple[str, str] | None, new: tuple[str, str] | None) -> None:
     if old is None or new is None:
         said = (new or old or ("", ""))[0]
     else:
@@ -181,7 +184,6 @@ def _tell_change(app: App, sign: str, name: str, old: tuple[str, str] | None, ne
     app.out.say(f"  {sign} {name}: {said}", _SIGNS[sign])
 
 
-def _tell(app: App, what: str, status: str, reason: str | None) -> None:
-    reason = None if reason is None else without_name(reason, what)
+def _print_event(app: App, what: str, status: str, reason: str | None) -> None:
     app.out.line({"event": status, "what": what, "reason": reason})
     app.out.say(f"{what} {status}" + (f": {reason}" if reason else ""), "bold red" if status == "failed" else "bold")

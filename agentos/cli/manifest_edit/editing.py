@@ -6,15 +6,19 @@ nothing is written, and the person is told what to write by hand. The file is re
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from agentos.base.atomic_files import FileChangedError, replace_file
 from agentos.cli.app import Fail
 from agentos.cli.manifest_edit.edits import GONE, Keys
-from agentos.errors import ManifestError
-from agentos.model.parsing import _PARSERS, read_file
+from agentos.model.parsing import parse_text, read_file
+
+_COMMENT = re.compile(r"""(?:[^"'#]|"[^"]*"|'[^']*'|(?<=\S)#)*?(?<!\S)(#.*)""")
+"""A line with a comment behind whatever stands there; signs in quotes are none."""
 
 
 def add_pack(path: Path, entry: Mapping[str, Any]) -> None:
@@ -63,74 +67,35 @@ def applied(data: Any, keys: Keys, value: Any) -> Any:
 
 def _edited(path: Path, text: str, keys: Keys, value: Any, meant: Any) -> str:
     """Return the text after the edit; it must say *meant*, and keep the comments. What goes takes its own with it."""
-    plain = text.replace("\r\n", "\n")
-    edits, comments = _editors(path.suffix.lower())
-    for edit in edits:
-        try:
-            written = edit(plain, keys, value, meant)
-            if value is not GONE and comments(plain) - comments(written):
-                continue
-            written = _with_line_ends(text, plain, written)
-            if _says(_parsed(path, written), meant):
-                return written
-        except (LookupError, ValueError, TypeError, AttributeError):
-            continue  # the text is laid out in a way that this editor does not know
+    try:
+        written = _editor(path.suffix.lower())(text, keys, value)
+        is_kept = value is GONE or not _comments(text) - _comments(written)
+        if is_kept and _stripped(parse_text(written, path.suffix)) == _stripped(meant):
+            return written
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
+        pass  # the text is laid out in a way that this editor does not know
     raise Fail(
         f"{path.name} is laid out in a way that can't be edited without rewriting it", hint=_by_hand(keys, value)
     )
 
 
-def _editors(suffix: str) -> tuple[list[Any], Any]:
-    """Return the functions that edit such a file, the first one that can counts, and the one that finds comments."""
+def _editor(suffix: str) -> Callable[[str, Keys, Any], str]:
     if suffix == ".toml":
-        from agentos.cli.manifest_edit import toml_text as _toml
+        from agentos.cli.manifest_edit import toml_edits
 
-        return [_toml.edit_lines, _toml.edit_document], _toml.comments
-    if suffix == ".json":
-        from agentos.cli.manifest_edit import json_text as _json
+        return toml_edits.edit
+    from agentos.cli.manifest_edit import node_edits
 
-        return [_json.edit_text], _json.comments
-    from agentos.cli.manifest_edit import yaml_text as _yaml
-
-    return [_yaml.edit_nodes], _yaml.comments
+    return node_edits.edit_json if suffix == ".json" else node_edits.edit_yaml
 
 
-def _with_line_ends(text: str, plain: str, written: str) -> str:
-    """Give the lines of *written* the ends that they have in *text*; new ones end as the line before them."""
-    if plain == text:
-        return written
-    if text.count("\n") == text.count("\r\n"):
-        return written.replace("\n", "\r\n")
-    return "".join(_ended(text, plain, written))
-
-
-def _ended(text: str, plain: str, written: str) -> Iterator[str]:
-    """Yield the lines of *written*: those of *plain* as they are in *text*."""
-    from difflib import SequenceMatcher
-
-    old, before, now = text.split("\n"), plain.split("\n"), written.split("\n")
-    end = ""
-    for tag, start, stop, first, last in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
-        for number in range(first, last):
-            at = min(start + number - first, stop - 1) if tag != "insert" else None
-            end = end if at is None else "\r" if old[at].endswith("\r") else ""
-            line = old[at] if tag == "equal" and at is not None else now[number] + end
-            yield line if number == len(now) - 1 else f"{line}\n"
-
-
-def _parsed(path: Path, text: str) -> Any:
-    try:
-        return _PARSERS[path.suffix.lower()](text)
-    except (ValueError, RecursionError, ManifestError):
-        return GONE
-
-
-def _says(data: Any, meant: Any) -> bool:
-    """Tell whether two manifests say the same; no packs and an empty list of them are one thing, as with servers."""
-    return bool(_stripped(data) == _stripped(meant))
+def _comments(text: str) -> Counter[str]:
+    """Return the comments in *text*, each as often as it is there; lines of a text over several lines may count too."""
+    return Counter(found[1].rstrip() for line in text.split("\n") if (found := _COMMENT.match(line)))
 
 
 def _stripped(data: Any) -> Any:
+    """Return what a manifest says; no packs and an empty list of them are one thing, as with servers."""
     if not isinstance(data, dict):
         return data
     return {key: value for key, value in data.items() if value or key not in ("packs", "mcpServers")}
@@ -138,7 +103,7 @@ def _stripped(data: Any) -> Any:
 
 def _by_hand(keys: Keys, value: Any) -> str:
     """Say what a person has to write; what may be a secret they know themselves."""
-    from agentos.cli.layered_config import shown_tree
+    from agentos.cli.hidden_secrets import shown_tree
     from agentos.model.parsing import show_path
 
     if value is GONE:

@@ -11,18 +11,18 @@ import attrs
 
 from agentos import ExtensionManager
 from agentos.access.lock import LockedPack
+from agentos.cli.host_session import reason_of
 from agentos.cli.layered_config import Config, kept_secrets, load_config
 from agentos.cli.pack_flags import Memory, is_there
-from agentos.cli.probe.child_process import answer
+from agentos.cli.probe.child_process import serve_request
 from agentos.cli.store_faults import faults_of_file
-from agentos.cli.terminal.harmless_text import without_name
 from agentos.cli.terminal.output import plain
 from agentos.errors import AgentOSError, StoreError
 from agentos.model.descriptor import SecretRequirement
 from agentos.model.pack import ExtensionPack
 from agentos.model.report import PackOutcome
 from agentos.secrets.sources import SecretSources
-from agentos.stacks.entry import Entry
+from agentos.stacks.entry import Entry, EntryState
 from agentos.stacks.registry import Registry
 from agentos.store import Store
 from agentos.store.locations import place_of
@@ -36,7 +36,7 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
     config = load_config(request["manifest"])
     locks = request.get("locks", False)
     store = request.get("store", config.manifest.store)
-    memory, fault = (Memory(Store(None), mode="off"), None) if locks else await _memory(config, store)
+    memory, fault = (Memory(Store(None), mode="off"), None) if locks else await _open_memory(config, store)
     manager = _manager(config, memory)
     memory.pins.attach(manager)
     own: dict[str, Mapping[str, str]] = {}
@@ -45,25 +45,31 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
         mark()
         tell("start", index=index, key=entry.label)
         outcome = await manager.load(entry)
-        tell("done", index=index, **_told(manager, outcome, entry.label, lint=request["lint"]))
+        tell("done", index=index, **_outcome(manager, outcome, entry.label, lint=request["lint"]))
         own |= {one.name: entry.options.get("secrets", {}) for one in manager.packs() if one.key == outcome.key}
     sources = SecretSources(kept_secrets(), dotenv=config.manifest.settings.dotenv, masker=manager.masker)
+    pins = await memory.pins.pending()
+    pending = [{"tool": pin.tool, "state": pin.state, "reason": pin.message} for pin in pins]
+    held = {pin.tool: pin.message for pin in pins}
     stacks = [
-        await _stack(sources, own, manager.registry(kind), id)
+        await _stack_data(sources, own, manager.registry(kind), id)
         for kind in manager.kinds()
         for id in manager.registry(kind).ids()
     ]
-    pending = [{"tool": pin.tool, "state": pin.state, "reason": pin.reason} for pin in await memory.pins.pending()]
+    for stack in stacks:  # which command accepts a definition, the command says itself
+        for one in stack["entries"]:
+            if one["state"] == EntryState.GATED:
+                one["reason"] = held.get(f"{one['pack']}:{stack['id']}", one["reason"])
     locked = _locked(manager) if locks else []
     tell("stacks", stacks=stacks, pending=pending, storeError=fault, locked=locked)
     await manager.shutdown()
     await memory.close()
 
 
-async def _memory(config: Config, location: str | None) -> tuple[Memory, str | None]:
+async def _open_memory(config: Config, location: str | None) -> tuple[Memory, str | None]:
     """Return what the store at *location* remembers. One that can't be used is told of, and one in memory steps in."""
     settings = config.manifest.settings
-    mode = settings.pins or "first-use"
+    mode = settings.pins
     try:
         from agentos.access.lock import Lock
 
@@ -100,9 +106,8 @@ def _manager(config: Config, memory: Memory) -> ExtensionManager:
     )
 
 
-def _told(manager: ExtensionManager, outcome: PackOutcome, label: str, *, lint: bool) -> dict[str, Any]:
-    reason = None if outcome.reason is None else without_name(outcome.reason, outcome.key)
-    told: dict[str, Any] = {"key": outcome.key or label, "status": outcome.status, "reason": reason}
+def _outcome(manager: ExtensionManager, outcome: PackOutcome, label: str, *, lint: bool) -> dict[str, Any]:
+    told: dict[str, Any] = {"key": outcome.key or label, "status": outcome.status, "reason": reason_of(outcome)}
     record = next((one for one in manager.packs() if one.key == outcome.key), None)
     if outcome.status != "loaded" or record is None:
         return told
@@ -117,12 +122,12 @@ def _told(manager: ExtensionManager, outcome: PackOutcome, label: str, *, lint: 
         "pack": record.name,
         "version": record.version,
         "origin": record.source.origin,
-        "offers": [_offer(entry) for entry in entries],
+        "offers": [_offered(entry) for entry in entries],
         "findings": _findings(record.name, record.version, entries) if lint else [],
     }
 
 
-def _offer(entry: Entry) -> dict[str, Any]:
+def _offered(entry: Entry) -> dict[str, Any]:
     payload = entry.payload if entry.kind == "tool" else None
     description = str(getattr(payload, "description", None) or "")
     return {
@@ -141,15 +146,15 @@ def _findings(name: str, version: str | None, entries: Iterable[Entry]) -> list[
     return [attrs.asdict(finding) for finding in lint_pack(made)]
 
 
-async def _stack(
+async def _stack_data(
     sources: SecretSources, own: Mapping[str, Mapping[str, str]], registry: Registry, id: str
 ) -> dict[str, Any]:
     """Tell of a stack; *own* has the secrets in packs' own options, by pack."""
-    entries = [await _entry(sources, own.get(entry.source.pack, {}), entry) for entry in registry.stack(id)]
+    entries = [await _entry_data(sources, own.get(entry.source.pack, {}), entry) for entry in registry.stack(id)]
     return {"kind": registry.kind, "id": id, "entries": entries}
 
 
-async def _entry(sources: SecretSources, own: Mapping[str, str], entry: Entry) -> dict[str, Any]:
+async def _entry_data(sources: SecretSources, own: Mapping[str, str], entry: Entry) -> dict[str, Any]:
     return {
         "pack": entry.source.pack,
         "version": entry.source.version,
@@ -158,18 +163,20 @@ async def _entry(sources: SecretSources, own: Mapping[str, str], entry: Entry) -
         "state": str(entry.state),
         "reason": entry.reason,
         "wraps": entry.descriptor.wraps,
-        "secrets": [await _secret(sources, own, one) for one in entry.descriptor.required_secrets],
-        "rules": _rules(entry),
+        "secrets": [await _secret_data(sources, own, one) for one in entry.descriptor.required_secrets],
+        "rules": _access_rules(entry),
     }
 
 
-def _rules(entry: Entry) -> list[str] | None:
+def _access_rules(entry: Entry) -> list[str] | None:
     """Return what a principal needs to call a tool; None for what is none."""
     tool: Any = as_tool(entry.payload) if entry.kind == "tool" else None
     return None if tool is None else [] if tool.is_public else list(tool.required_access)
 
 
-async def _secret(sources: SecretSources, own: Mapping[str, str], requirement: SecretRequirement) -> dict[str, Any]:
+async def _secret_data(
+    sources: SecretSources, own: Mapping[str, str], requirement: SecretRequirement
+) -> dict[str, Any]:
     """Say whether a secret is there and where it was found; never what it is."""
     await sources.fetch([requirement.id])
     found = sources.find(requirement.id, own)
@@ -178,7 +185,7 @@ async def _secret(sources: SecretSources, own: Mapping[str, str], requirement: S
 
 def main() -> None:
     """Answer the request on stdin."""
-    answer(lambda request, teller: asyncio.run(probe(request, teller.tell, teller.mark)))
+    serve_request(lambda request, teller: asyncio.run(probe(request, teller.tell, teller.mark)))
 
 
 if __name__ == "__main__":

@@ -30,13 +30,13 @@ _SHOWN = 300
 Message = Mapping[str, Any]
 
 
-class Child:
+class ProbeProcess:
     """The process, in a session of its own: it sees no Ctrl-C and no terminal."""
 
     def __init__(self, request: Message) -> None:
         self._sign = secrets.token_hex(8)
         self._request = json.dumps({**request, "sign": self._sign}).encode() + b"\n"
-        self._told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._tail = b""
 
     def __enter__(self) -> Self:
@@ -49,7 +49,7 @@ class Child:
             bufsize=0,
             start_new_session=True,
         )
-        self._listeners = [_started(self._hear_messages), _started(self._hear_noise)]
+        self._listeners = [_start_thread(self._read_messages), _start_thread(self._read_output)]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,15 +76,15 @@ class Child:
         end = time.monotonic() + patience
         while True:
             try:
-                line = self._told.get(timeout=max(0.0, end - time.monotonic()))
+                line = self._messages.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
                 return None
             if not line:
                 return {}
-            if (message := self._read(line)) is not None:
+            if (message := self._parse_line(line)) is not None:
                 return message
 
-    def _read(self, line: bytes) -> Message | None:
+    def _parse_line(self, line: bytes) -> Message | None:
         """Read a line; None if it is not one of ours: foreign code may write wherever it likes."""
         try:
             said = json.loads(line)
@@ -95,7 +95,7 @@ class Child:
     def last_words(self) -> str:
         """End the process, and return the last line that it printed since the last mark; empty if there is none."""
         self._end()
-        said = self._tail.rpartition(_mark(self._sign))[2].decode("utf-8", "replace")
+        said = self._tail.rpartition(_marker(self._sign))[2].decode("utf-8", "replace")
         lines = [line for line in said.splitlines() if line.strip()]
         return one_line(lines[-1])[:_SHOWN] if lines else ""
 
@@ -110,34 +110,34 @@ class Child:
         stream: IO[bytes] = getattr(self._process, name)
         return stream
 
-    def _hear_messages(self) -> None:
+    def _read_messages(self) -> None:
         """Hand over the request, then read until the child is gone; an empty line is the end."""
         with contextlib.suppress(OSError, ValueError):
             self._stream("stdin").write(self._request)
             with self._stream("stdout") as raw, io.BufferedReader(raw) as lines:  # type: ignore[type-var]
                 for line in lines:
-                    self._told.put(line)
-        self._told.put(b"")
+                    self._messages.put(line)
+        self._messages.put(b"")
 
-    def _hear_noise(self) -> None:
+    def _read_output(self) -> None:
         with contextlib.suppress(OSError, ValueError), self._stream("stderr") as stream:
             while chunk := stream.read(_CHUNK):
                 self._tail = (self._tail + chunk)[-_TAIL:]
 
 
-def _started(work: Callable[[], None]) -> threading.Thread:
+def _start_thread(work: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
 
 
-def ended(child: Child, message: Message | None) -> tuple[str, str]:
+def describe_end(child: ProbeProcess, message: Message | None) -> tuple[str, str]:
     """Say how a child ended that had more to tell: in a word, and in a sentence. None says that it told nothing."""
     code = child.wait(_GOODBYE if message is not None else 0)
     if code is None:
         return "hung", "did not come to an end in time" if message is None else "closed its output and went on"
     if code >= 0:
-        return "exited", f"ended the process with exit code {code}"
+        return "exited", f"describe_end the process with exit code {code}"
     with contextlib.suppress(ValueError):
         return "crashed", f"was ended by {signal.Signals(-code).name}"
     return "crashed", f"was ended by signal {-code}"
@@ -146,7 +146,7 @@ def ended(child: Child, message: Message | None) -> tuple[str, str]:
 # -- within the child --------------------------------------------------------------------------------------------------
 
 
-class Teller:
+class MessageWriter:
     """What a child tells. Where foreign code forked, only the first process tells, and the other one ends."""
 
     def __init__(self, descriptor: int, sign: str) -> None:
@@ -165,20 +165,20 @@ class Teller:
     def mark(self) -> None:
         """Let what is printed from now on be told from what was printed before."""
         with contextlib.suppress(OSError):
-            os.write(2, _mark(self._sign))
+            os.write(2, _marker(self._sign))
 
 
-def _mark(sign: str) -> bytes:
+def _marker(sign: str) -> bytes:
     return f"\n{sign}\n".encode()
 
 
-def answer(work: Callable[[Message, Teller], None]) -> None:
+def serve_request(work: Callable[[Message, MessageWriter], None]) -> None:
     """Do what the request on stdin asks for, and end. What foreign code prints goes to stderr; it reads nothing."""
     request = json.loads(sys.stdin.buffer.readline())
-    teller, lifeline = Teller(os.dup(1), request["sign"]), os.dup(0)
+    teller, lifeline = MessageWriter(os.dup(1), request["sign"]), os.dup(0)
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    threading.Thread(target=_die_with, args=(lifeline,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     try:
         work(request, teller)
     except SystemExit as error:
@@ -189,7 +189,7 @@ def answer(work: Callable[[Message, Teller], None]) -> None:
     os._exit(0)  # as above
 
 
-def _die_with(lifeline: int) -> None:
+def _end_with_parent(lifeline: int) -> None:
     """End this process when the one that asked is gone: what hangs would outlive it."""
     while os.read(lifeline, 1024):
         pass

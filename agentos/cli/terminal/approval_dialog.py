@@ -56,7 +56,7 @@ class Approver:
         self._yes = yes
         self._destructive = destructive
         self._clear = clear
-        self._turn = asyncio.Lock()
+        self._one_question = asyncio.Lock()
         self.waiting: list[Proposal] = []
         """What nobody answered."""
 
@@ -71,7 +71,7 @@ class Approver:
             return Answer.approve(self._by)
         answer = None
         if can_ask(self._out):
-            async with self._turn:  # calls run side by side, and a person answers one question at a time
+            async with self._one_question:  # calls run side by side, and a person answers one question at a time
                 self._clear()
                 answer = await self._ask(proposal)
         if answer is None:
@@ -85,14 +85,14 @@ class Approver:
 
     async def _ask(self, proposal: Proposal) -> Answer | None:
         edited: Mapping[str, Any] | None = None
-        self._out.note(self._described(proposal))
+        self._out.note(self._describe_masked(proposal))
         while True:
             said = await read_line(_question(proposal), afresh=True)
-            match _meaning(said, is_destructive=proposal.effect == DESTRUCTIVE):
+            match _parse_answer(said, is_destructive=proposal.effect == DESTRUCTIVE):
                 case "approve":
                     return Answer.approve(self._by) if edited is None else Answer.edit(edited, self._by)
                 case "edit":
-                    edited = await self._edited(proposal, edited) or edited
+                    edited = await self._ask_for_arguments(proposal, edited) or edited
                 case "reject":
                     reason = await read_line("Why? (for the record, and for whoever made the call) ")
                     return Answer.reject(reason or "no reason given", self._by)
@@ -101,7 +101,7 @@ class Approver:
                 case unclear:
                     self._out.note(unclear)
 
-    async def _edited(self, proposal: Proposal, before: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    async def _ask_for_arguments(self, proposal: Proposal, before: Mapping[str, Any] | None) -> dict[str, Any] | None:
         """Ask for other arguments, check them, and show what would run then; None if they can't be used."""
         current = dict((before if before is not None else proposal.arguments) or {})
         line = await read_line("New values (name=value ..., or a JSON object for all of them): ")
@@ -112,18 +112,18 @@ class Approver:
         except Fail as fail:
             self._out.note(fail.message)
             return None
-        self._out.note(await self._shown(proposal, arguments))
+        self._out.note(await self._describe_edited(proposal, arguments))
         return arguments
 
-    async def _shown(self, proposal: Proposal, arguments: Mapping[str, Any]) -> "Text":
+    async def _describe_edited(self, proposal: Proposal, arguments: Mapping[str, Any]) -> "Text":
         preview: Any = arguments
         tool = self._host.tools.get_tool(proposal.tool)
         if tool is not None and tool.dry_run is not None:
             shown = await self._host.tools.preview(ToolCall(proposal.tool, arguments), proposal.principal)
             preview = shown.output if shown.success else shown.content
-        return self._described(attrs.evolve(proposal, arguments=arguments, preview=preview))
+        return self._describe_masked(attrs.evolve(proposal, arguments=arguments, preview=preview))
 
-    def _described(self, proposal: Proposal) -> "Text":
+    def _describe_masked(self, proposal: Proposal) -> "Text":
         """Say what will run; known secrets in it are masked."""
         mask = self._host.extensions.masker.mask_data
         hidden = {"arguments": mask(proposal.arguments), "preview": mask(proposal.preview)}
@@ -138,14 +138,14 @@ def edited_arguments(host: "AgentOS", proposal: Proposal, current: Mapping[str, 
     if line.lstrip().startswith("{"):
         arguments = read_arguments(prepared.tool.input_schema, (), line)
     else:
-        arguments = {**current, **read_arguments(prepared.tool.input_schema, _words(line))}
+        arguments = {**current, **read_arguments(prepared.tool.input_schema, _split_line(line))}
     checked = host.tools.executor.arguments(prepared, ToolCall(prepared.tool.name, arguments))
     if isinstance(checked, ToolResult):
         raise Fail(checked.content, code=2)
     return checked
 
 
-def _words(line: str) -> list[str]:
+def _split_line(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
@@ -158,7 +158,7 @@ def _question(proposal: Proposal) -> str:
     return "[a]pprove, [e]dit, [r]eject or [l]ater? "
 
 
-def _meaning(said: str | None, *, is_destructive: bool) -> str:
+def _parse_answer(said: str | None, *, is_destructive: bool) -> str:
     """Return what an answer means: a decision, or what to say to whoever gave an unclear one."""
     word = "" if said is None else said.strip().lower()
     if word in ("", "l", "later"):
@@ -201,16 +201,16 @@ def _facts(proposal: Proposal) -> list[tuple[str, str]]:
     ]
     if proposal.preview != proposal.arguments:
         shown = proposal.preview
-        facts.append(("preview", _cut(shown) if isinstance(shown, str) else as_json(shown)))
+        facts.append(("preview", _shorten(shown) if isinstance(shown, str) else as_json(shown)))
     return [(name, value) for name, value in facts if value]
 
 
 def as_json(value: Any) -> str:
     """Return a value as it is shown to people, cut where it is very long."""
-    return _cut(json.dumps(plain(value), ensure_ascii=False))
+    return _shorten(json.dumps(plain(value), ensure_ascii=False))
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= _LONGEST:
         return text
     return f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"

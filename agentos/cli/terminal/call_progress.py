@@ -11,14 +11,14 @@ from agentos.tools.tool_events import ToolFinished, ToolProgress, ToolStarted
 _LONGEST = 500
 
 
-class Progress:
+class ProgressLine:
     """Listens to a host. With *calls*, also says which tools begin and end."""
 
     def __init__(self, out: Out, *, calls: bool = False) -> None:
         self._out = out
         self._calls = calls
         self._changes = sys.stderr is not None and sys.stderr.isatty()
-        self._shown = False
+        self._has_line = False
         self.has_begun = False
         """Whether a call passed every check and ran."""
         self._last: dict[Any, tuple[float, str]] = {}
@@ -28,40 +28,40 @@ class Progress:
         """Show what is worth showing."""
         self.has_begun = self.has_begun or isinstance(event, ToolStarted)
         if isinstance(event, ToolProgress):
-            self._step(event)
+            self._show_step(event)
         elif self._calls and isinstance(event, ToolStarted):
-            self._say(f"→ {one_line(event.tool)}")
+            self._print_line(f"→ {one_line(event.tool)}")
         elif self._calls and isinstance(event, ToolFinished):
             sign, end = ("✓", "") if event.success else ("✗", f": {event.error}")
-            self._say(f"{sign} {one_line(event.tool)}{end} ({event.seconds:.1f} s)")
+            self._print_line(f"{sign} {one_line(event.tool)}{end} ({event.seconds:.1f} s)")
 
     def clear(self) -> None:
         """Take the line that changes off the screen."""
-        if self._shown:
+        if self._has_line:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
-            self._shown = False
+            self._has_line = False
 
     def status(self, text: str) -> None:
         """Put *text* on the line that changes; where there is none, nothing is said."""
         if self._changes:
-            sys.stderr.write(f"\r\x1b[2K{_cut(text, max(10, self._out.errors.width - 1))}")
+            sys.stderr.write(f"\r\x1b[2K{_fit_to_width(text, max(10, self._out.errors.width - 1))}")
             sys.stderr.flush()
-            self._shown = True
+            self._has_line = True
 
-    def _say(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         self.clear()
         self._out.note(text)
 
-    def _step(self, event: ToolProgress) -> None:
-        self.status(_words(event))
-        now = (_tenth(event), event.message)
+    def _show_step(self, event: ToolProgress) -> None:
+        self.status(_step_text(event))
+        now = (_tenths_done(event), event.message)
         if not self._changes and self._last.get(event.call_id) != now:
             self._last[event.call_id] = now
-            self._out.note(_words(event))
+            self._out.note(_step_text(event))
 
 
-def _tenth(event: ToolProgress) -> float:
+def _tenths_done(event: ToolProgress) -> float:
     """Return how many tenths of the way are done, as far as the tool says so in numbers."""
     done, total = event.done, event.total
     if not isinstance(done, int | float) or not isinstance(total, int | float | None):
@@ -69,17 +69,17 @@ def _tenth(event: ToolProgress) -> float:
     return done if not total else round(done / total, 1)
 
 
-def _words(event: ToolProgress) -> str:
+def _step_text(event: ToolProgress) -> str:
     """Put into words how far a call is: what a tool says of itself may be anything."""
-    of = f" of {_figure(event.total)}" if event.total is not None else ""
-    return one_line(f"{event.tool}: {_figure(event.done)}{of} {event.message}")[:_LONGEST]
+    of = f" of {_number_text(event.total)}" if event.total is not None else ""
+    return one_line(f"{event.tool}: {_number_text(event.done)}{of} {event.message}")[:_LONGEST]
 
 
-def _figure(value: object) -> str:
+def _number_text(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)[:20]
 
 
-def _cut(text: str, width: int) -> str:
+def _fit_to_width(text: str, width: int) -> str:
     """Cut a line to so many columns, so that it can be taken off again."""
     from rich.cells import set_cell_size
 

@@ -19,14 +19,5 @@ def counted(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def without_name(reason: str, key: str) -> str:
-    """Return what is said of a pack without its name, for where that stands already."""
-    head = f"pack {key!r}"
-    if not reason.startswith(head):
-        return reason
-    rest = reason.removeprefix(head)
-    return rest.partition("): ")[2] if rest.startswith(" (") and "): " in rest else rest.removeprefix(": ")
-
-
 def _written_out(char: str) -> str:
     return " " if char.isspace() and char > "\x7f" else char.encode("unicode_escape").decode("ascii")

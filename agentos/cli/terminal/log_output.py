@@ -25,10 +25,10 @@ class _Formatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        return clean(_brief(text) if self._is_brief else text)
+        return clean(_without_traceback(text) if self._is_brief else text)
 
 
-def _brief(text: str) -> str:
+def _without_traceback(text: str) -> str:
     found = _TRACEBACK.search(text)
     if found is None:
         return text
@@ -65,10 +65,10 @@ def show_logs(verbosity: int) -> None:
 
 
 @contextlib.contextmanager
-def unless_told() -> Iterator[set[str]]:
-    """Let what is logged wait for the end of the block. What begins with a text in the set by then is not written.
+def hold_logs() -> Iterator[set[str]]:
+    """Let what is logged wait for the end of the block. Lines about what is in the set by then are not written.
 
-    The set is for what the command tells itself, in its own words.
+    The set is for packs that failed, by key, and for tools whose definition is held back: the command tells of them.
     """
     told: set[str] = set()
     waiting: list[logging.LogRecord] = []
@@ -81,5 +81,5 @@ def unless_told() -> Iterator[set[str]]:
         for handler in handlers:
             handler.kept = None
             for record in waiting:
-                if not record.getMessage().startswith(tuple(told)):
+                if not {getattr(record, name, None) for name in ("failed_pack", "held_back")} & told:
                     handler.handle(record)

@@ -74,7 +74,7 @@ class Out:
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
         """Keep stdout for what is said here: what foreign code writes to it, in whatever way, goes to stderr."""
-        with contextlib.redirect_stdout(_beside(sys.stderr)), _moved(self._file) as file:
+        with contextlib.redirect_stdout(_stderr_copy(sys.stderr)), _separate_stdout(self._file) as file:
             before = self._file
             self._use(file)
             try:
@@ -153,19 +153,19 @@ class Out:
 
     def warn(self, text: object) -> None:
         """Say on stderr what deserves attention; with JSON too."""
-        self._tell("warning: ", "yellow", text)
+        self._label("warning: ", "yellow", text)
 
     def fail(self, text: object, hint: object = None) -> None:
         """Say on stderr what went wrong, and the way out."""
-        self._tell("error: ", "bold red", text)
+        self._label("error: ", "bold red", text)
         if hint:
-            self._tell("hint: ", "cyan", hint)
+            self._label("hint: ", "cyan", hint)
 
     def note(self, text: object) -> None:
         """Say something about the work itself on stderr, with JSON too: what is done goes to stdout."""
         self._write(self.errors, _text(text, "bright_black"))
 
-    def _tell(self, label: str, style: str, text: object) -> None:
+    def _label(self, label: str, style: str, text: object) -> None:
         from rich.text import Text
 
         self._write(self.errors, Text.assemble((label, style), clean(text)))
@@ -238,7 +238,7 @@ class Out:
 
             return getpass.getpass(f"{clean(question)}: ", stream=sys.stderr)
         if hidden:
-            with _unseen():
+            with _no_echo():
                 return self._read(f"{clean(question)}: ")
         shown = f" [{default}]" if default else ""
         return self._read(f"{clean(question)}{shown}: ").strip() or (default or "")
@@ -259,7 +259,7 @@ class Out:
 
 
 @contextlib.contextmanager
-def _unseen() -> Iterator[None]:
+def _no_echo() -> Iterator[None]:
     """Keep the terminal from showing what is typed, and forget what was typed before."""
     import termios
 
@@ -275,7 +275,7 @@ def _unseen() -> Iterator[None]:
         sys.stderr.write("\n")
 
 
-def _beside(stderr: TextIO) -> TextIO:
+def _stderr_copy(stderr: TextIO) -> TextIO:
     """Return a file that leads where *stderr* does: whoever closes or detaches it closes nothing else."""
     try:
         descriptor = stderr.fileno()
@@ -285,7 +285,7 @@ def _beside(stderr: TextIO) -> TextIO:
 
 
 @contextlib.contextmanager
-def _moved(file: TextIO) -> Iterator[TextIO]:
+def _separate_stdout(file: TextIO) -> Iterator[TextIO]:
     """Give a file in the place of stdout, which becomes stderr meanwhile for whoever writes to its descriptor."""
     try:
         is_real = file.fileno() == _STDOUT

@@ -142,7 +142,7 @@ class Bridge:
             return
         is_open = connection.is_open
         if not is_open and self.server.required:
-            raise NotConnectedError(self.why_not())
+            raise NotConnectedError(str(self.why_not()))
         await self._apply(connection)
         if not is_open:
             self._logger.warning("%s is loaded, but degraded: %s", self.server.owner, self.why_not())

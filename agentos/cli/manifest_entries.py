@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class Written:
+class ManifestEntry:
     """An entry in the file: its key, where it stands, and what it says."""
 
     key: str
@@ -57,26 +57,26 @@ def _stem(name: str) -> str:
     return path.stem if path.suffix == ".py" or "/" in name else name.rpartition(".")[2]
 
 
-def written_in(path: Path) -> list[Written]:
+def entries_in(path: Path) -> list[ManifestEntry]:
     """Return every entry of the manifest at *path* that has a name, whatever else is wrong with the file."""
     data = read_file(path)
     return list(_written(data)) if isinstance(data, dict) else []
 
 
-def _written(data: Mapping[str, Any]) -> Iterator[Written]:
+def _written(data: Mapping[str, Any]) -> Iterator[ManifestEntry]:
     packs, servers = data.get("packs"), data.get("mcpServers")
     for index, said in enumerate(packs if isinstance(packs, list) else ()):
         if isinstance(said, dict):
             key = said.get("identifier") or said.get("package") or said.get("module") or f"packs[{index}]"
-            yield Written(str(key), ("packs", index), said)
+            yield ManifestEntry(str(key), ("packs", index), said)
     for name, said in (servers if isinstance(servers, dict) else {}).items():
         if isinstance(said, dict):
-            yield Written(f"mcp/{name}", ("mcpServers", name), said)
+            yield ManifestEntry(f"mcp/{name}", ("mcpServers", name), said)
 
 
-def find_written(path: Path, name: str) -> list[Written]:
+def find_entries(path: Path, name: str) -> list[ManifestEntry]:
     """Return the entries that *name* means: by key, else by another name; fail with the nearest ones if none is."""
-    entries = written_in(path)
+    entries = entries_in(path)
     found = [one for one in entries if one.key == name] or [one for one in entries if name in one.names()]
     if not found:
         known = [one.key for one in entries]
@@ -102,7 +102,7 @@ def complete_pack(context: click.Context, parameter: click.Parameter, incomplete
     """Complete the key of a pack in the manifest."""
     try:
         path = app_of(context).find_manifest()
-        keys = [] if path is None else [one.key for one in written_in(path)]
+        keys = [] if path is None else [one.key for one in entries_in(path)]
     except (click.ClickException, AgentOSError, OSError):
         return []
     return [key for key in keys if key.startswith(incomplete)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from agentos.cli.probe.child_process import Child, ended
+from agentos.cli.probe.child_process import ProbeProcess, describe_end
 from agentos.errors import StoreError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class ProbedStack:
 
 
 @attrs.frozen(kw_only=True)
-class Report:
+class ProbeReport:
     """What was found: every pack of the manifest in order, every stack, and what waits to be accepted."""
 
     packs: tuple[ProbedPack, ...]
@@ -141,7 +141,7 @@ def probe(
     locks: bool = False,
     without: Iterable[int] = (),
     waits: Callable[[str], None] = lambda _: None,
-) -> Report:
+) -> ProbeReport:
     """Load *config*, or of its entries *only* some, in a child process, and report on every entry.
 
     *locks* asks for what a lock file says of each, whatever the store or a lock file of the manifest says already.
@@ -172,9 +172,9 @@ def _readable_store(config: "Config") -> Iterator[str | None]:
         yield place
 
 
-def _report(run: "_Run", fallen: Mapping[int, ProbedPack]) -> Report:
+def _report(run: "_Run", fallen: Mapping[int, ProbedPack]) -> ProbeReport:
     packs = {**run.packs, **fallen}
-    return Report(
+    return ProbeReport(
         packs=tuple(packs[index] for index in sorted(packs)),
         stacks=tuple(_stack(raw) for raw in run.last.get("stacks", ())),
         pending=tuple(run.last.get("pending", ())),
@@ -209,7 +209,7 @@ class _Run:
 
     def to_the_end(self, deadline: float) -> ProbedPack | None:
         """Run the child. Return the pack that ended it; None if it got to its end."""
-        with Child(self._request) as child:
+        with ProbeProcess(self._request) as child:
             message = self._next(child, deadline + _START)
             while message and message["event"] != "exited":
                 self._take(message)
@@ -219,7 +219,7 @@ class _Run:
                 message = self._next(child, deadline)
             return self._blame(child, message)
 
-    def _next(self, child: Child, patience: float) -> Mapping[str, Any] | None:
+    def _next(self, child: ProbeProcess, patience: float) -> Mapping[str, Any] | None:
         message = child.next_message(min(_SOON, patience))
         if message is not None or patience <= _SOON:
             return message
@@ -241,12 +241,12 @@ class _Run:
         fields = _tuples({key: value for key, value in message.items() if key != "event"})
         return ProbedPack(seconds=round(time.monotonic() - self._since, 3), **fields)
 
-    def _blame(self, child: Child, message: Mapping[str, Any] | None) -> ProbedPack:
+    def _blame(self, child: ProbeProcess, message: Mapping[str, Any] | None) -> ProbedPack:
         """Say which pack ended the child, and how. *message* is its last: empty at its end, None if none came in time.
 
         Its last words are told, too: they often say why.
         """
-        status, reason = ("exited", f"called sys.exit({message['code']})") if message else ended(child, message)
+        status, reason = ("exited", f"called sys.exit({message['code']})") if message else describe_end(child, message)
         words = child.last_words()
         said = f"; its last words: {words}" if words else ""
         if self._loading is None:
