@@ -178,22 +178,13 @@ def _read_options(given: Mapping[str, Any], origin: str) -> Options:
     auths = auths if isinstance(auths, list) else [auths]
     if problems := [Problem("options.auth", fault) for auth in auths if (fault := _fault_of_auth(auth))]:
         raise ManifestError(origin, problems)
-    access, private = said.get("requiredAccess"), said.get("allowPrivate", False)
-    return Options(
-        openapi=said["openapi"],
-        server=said.get("server"),
-        effects=said.get("effects", {}),
-        include=tuple(said.get("include", ["*"])),
-        exclude=tuple(said.get("exclude", ())),
-        required_access=tuple(access) if isinstance(access, list) else None,
-        is_public=access == "PUBLIC",
-        auth=tuple(Auth(**auth) for auth in auths),
-        timeout=said["timeout"],
-        allow_private=tuple(private) if isinstance(private, list) else private,
-        redirects=said["redirects"],
-        prefix=said.get("prefix", ""),
-        check_output=said["checkOutput"],
-    )
+    fields = {
+        re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", key): tuple(value) if isinstance(value, list) else value
+        for key, value in said.items()
+    }
+    access = fields.get("required_access")
+    fields |= {"auth": tuple(Auth(**auth) for auth in auths), "is_public": access == "PUBLIC"}
+    return Options(**fields | {"required_access": access if isinstance(access, tuple) else None})
 
 
 def _fault_of_auth(auth: Json) -> str | None:

@@ -74,7 +74,7 @@ class Voice:
         """Name what kind of value this is."""
         if value is None:
             return "null"
-        if isinstance(value, float) and not math.isfinite(value):
+        if not self.quotes_values and isinstance(value, float) and not math.isfinite(value):
             return str(value)
         return self.kinds.get(type(value), f"a {type(value).__name__}")
 

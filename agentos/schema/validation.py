@@ -293,21 +293,18 @@ def _coerced(value: Any, types: Sequence[str]) -> Any:
             parsed = _decoder.decode(word if word in ("true", "false", "null") else value)
         except (ValueError, RecursionError):
             return value
-        return parsed if any(_is_a(parsed, name) for name in types) else value
+        return parsed if not _TYPES[type(parsed)].isdisjoint(types) else value
     if "string" in types and isinstance(value, int | float) and not isinstance(value, bool):
         return json.dumps(value)
     return value
 
 
-def _is_a(value: Any, name: str) -> bool:
-    expected: dict[str, Any] = {
-        "integer": int,
-        "number": (int, float),
-        "boolean": bool,
-        "array": list,
-        "object": dict,
-        "null": type(None),
-    }
-    if isinstance(value, bool) and name != "boolean":
-        return False
-    return isinstance(value, expected.get(name, ()))
+_TYPES: Mapping[type, frozenset[str]] = {
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"number"}),
+    bool: frozenset({"boolean"}),
+    list: frozenset({"array"}),
+    dict: frozenset({"object"}),
+    type(None): frozenset({"null"}),
+    str: frozenset(),
+}

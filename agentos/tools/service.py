@@ -11,7 +11,7 @@ from agentos.model.field_checks import did_you_mean
 from agentos.model.pack_context import Port
 from agentos.stacks.entry import Entry
 from agentos.tools.listing import ToolInfo, info_of
-from agentos.tools.tool import Tool, as_tool
+from agentos.tools.tool import Tool, as_tool, required_tool
 
 PERMISSION = "tools:register"
 Handler = Callable[[Any, Any], Any]
@@ -38,7 +38,7 @@ class ToolsService:
         Without any handler the tool is declared only: listed as unbound, not offered, and a call says HandlerMissing.
         """
         self._port.require(PERMISSION)
-        made = self._declared(tool) if isinstance(tool, str) else _tool(tool)
+        made = self._declared(tool) if isinstance(tool, str) else required_tool(tool, "ToolsService", "tool")
         if handler is not None:
             made = made.bind(handler)
         (entry,) = await self._port.exchange("tool", [Descriptor("tool", made.name, made)])
@@ -103,7 +103,7 @@ def _infos(entries: Iterable[Entry]) -> list[ToolInfo]:
 def _descriptor(value: Any) -> Descriptor[Any]:
     if isinstance(value, Descriptor) and value.kind == "tool":
         return value
-    tool = _tool(value)
+    tool = required_tool(value, "ToolsService", "tool")
     return Descriptor("tool", tool.name, tool)
 
 
@@ -113,10 +113,3 @@ def _is_same(standing: Descriptor[Any] | None, given: Descriptor[Any]) -> bool:
         return standing is given
     said = [field.name for field in attrs.fields(Descriptor) if field.name != "payload"]
     return standing.payload is given.payload and all(getattr(standing, one) == getattr(given, one) for one in said)
-
-
-def _tool(value: Any) -> Tool:
-    tool = as_tool(value)
-    if tool is None:
-        raise ToolDefinitionError("ToolsService", "tool", f"expected a Tool, got {type(value).__name__}")
-    return tool

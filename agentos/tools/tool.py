@@ -166,12 +166,13 @@ _OPENERS = {"additionalProperties", "unevaluatedProperties", "$ref", "allOf", "a
 
 
 def _members(tools: Iterable[object]) -> tuple[Tool, ...]:
-    return tuple(_required(one) for one in tools)
+    return tuple(required_tool(one, "Toolset", "tools") for one in tools)
 
 
-def _required(value: object) -> Tool:
+def required_tool(value: object, where: str, part: str) -> Tool:
+    """Return *value* as a tool; refuse anything else, naming where it was given."""
     if (made := as_tool(value)) is None:
-        raise ToolDefinitionError("Toolset", "tools", f"expected tools, got {type(value).__name__}")
+        raise ToolDefinitionError(where, part, f"expected a Tool, got {type(value).__name__}")
     return made
 
 
