@@ -111,11 +111,11 @@ class Config:
 
 def _defaults(config: Config) -> dict[str, Any]:
     """Return the defaults by the keys of a manifest; what a budget does not say is as by default, if there is one."""
-    from agentos.cli.pack_flags import lasts
+    from agentos.store.locations import place_of
 
     settings = Settings()
     values = {key: getattr(settings, field) for key, field in KEYS.items() if key != "principals"}
-    values["proposalTtl"] = settings.seconds_to_approve(is_durable=lasts(config.manifest.store))
+    values["proposalTtl"] = settings.seconds_to_approve(is_durable=place_of(config.manifest.store).is_durable)
     if config.manifest.settings.budget is None:
         del values["budget"]
     return {"store": None, **values}
