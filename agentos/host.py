@@ -139,7 +139,7 @@ class AgentOS:
             overrides=extension_overrides,
             catalog=secret_catalog,
             dotenv=manifest.settings.dotenv if dotenv is None else dotenv,
-            keeper=keeper,
+            persistence=keeper,
             masker=masker,
         )
         self.pins.attach(self.extensions)

@@ -21,6 +21,7 @@ from agentos.schema.build import BuildError
 from agentos.schema.validation import BadArguments, problems_of, show_path
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.entry import Entry, EntryState
+from agentos.stacks.rank import rank
 from agentos.stacks.registry import Registry
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.ready import Prepared
@@ -236,7 +237,7 @@ class ToolExecutor:
         if known is prepared:
             return True
         stack = self.registry.stack(prepared.entry.id)
-        return any(entry._seat is prepared.seat and entry.state.in_force for entry in stack)  # noqa: SLF001 - our own
+        return any(entry._slot is prepared.seat and entry.state.in_force for entry in stack)  # noqa: SLF001 - our own
 
     async def run(self, prepared: Prepared, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Run a tool whose arguments are good, and make its result."""
@@ -394,7 +395,7 @@ class ToolExecutor:
         """Return the next tool in force beneath the one of *context*, as the stack is now."""
         mine = context._prepared.entry  # noqa: SLF001 - the context is this package's own
         for entry in self.registry.stack(mine.id):
-            if _rank(entry) < _rank(mine) and entry.state.in_force:
+            if rank(entry) < rank(mine) and entry.state.in_force:
                 prepared = self.ready(entry)
                 if prepared is not None:
                     return prepared
@@ -405,7 +406,7 @@ class ToolExecutor:
         mine = prepared.entry
         if not mine.descriptor.wraps:
             return []
-        below = [one for one in self.registry.stack(mine.id) if _rank(one) < _rank(mine) and one.state.in_force]
+        below = [one for one in self.registry.stack(mine.id) if rank(one) < rank(mine) and one.state.in_force]
         return [ready for entry in below if (ready := self.ready(entry)) is not None]
 
     def tell(self, context: ToolContext, kind: str, told: Mapping[str, Any]) -> Callable[[], Any]:
@@ -469,10 +470,6 @@ class ToolExecutor:
             standing = {entry.sequence for entry in self.registry.stack(id)}
             for key in [key for key in self._beneath if key[0] == id and key[1] not in standing]:
                 del self._beneath[key]
-
-
-def _rank(entry: Entry) -> tuple[int, int]:
-    return (entry.priority, entry.sequence)
 
 
 def _is_owned(entry: Entry, owner: str) -> bool:

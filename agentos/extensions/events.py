@@ -11,8 +11,8 @@ from typing import Any, ClassVar, cast
 import attrs
 from blinker import Signal
 
-from agentos.base.claims import Change, current_change
 from agentos.base.foreign import FOREIGN, let_cancellation_pass
+from agentos.base.locks import Change, current_change
 from agentos.model.overrides import Override
 from agentos.model.source import Source
 from agentos.secrets.masking import MaskingLogger

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from agentos.extensions.activation import Owner, Seat
 from agentos.schema.validation import Checker, compile_schema
 from agentos.stacks.entry import Entry
+from agentos.stacks.slot import Owner, Slot
 from agentos.tools.definition import definition_hash
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.tool import Tool
@@ -36,7 +36,7 @@ class Prepared:
     def __init__(self, entry: Entry, tool: Tool, default_timeout: float | None) -> None:
         self.entry = entry
         self.tool = tool
-        self.seat: Seat = entry._seat  # noqa: SLF001 - the seat belongs to the house
+        self.seat: Slot = entry._slot  # noqa: SLF001 - the slot belongs to the house
         self.owner: Owner = self.seat.owner
         self.users = self.seat.users
         self.info: ToolInfo = info_of(entry, tool)

@@ -95,7 +95,7 @@ def _manager(config: Config, memory: Memory) -> ExtensionManager:
         secrets=kept_secrets(),
         overrides=config.overrides,
         dotenv=config.manifest.settings.dotenv,
-        keeper=memory.onlooker,
+        persistence=memory.onlooker,
         masker=memory.masker,
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from agentos.cli.terminal.signals import may_be_ctrl_c
-from agentos.loading.finder import Finder, Found
+from agentos.loading.finder import Finder, FoundPack
 
 if TYPE_CHECKING:
     from agentos.extensions.manager import ExtensionManager
@@ -62,18 +62,18 @@ def _refusal(way: str, real: Callable[..., Any], home: int) -> Callable[..., Any
 
 def keep_packs_in(manager: "ExtensionManager") -> None:
     """Let what packs raise to end the program while they are imported and made fail the pack alone."""
-    manager._maker._finder = _Finder()  # noqa: SLF001 - of the same house
+    manager._builder._finder = _Finder()  # noqa: SLF001 - of the same house
 
 
 class _Finder(Finder):
     """Imports packs, which may not end the program by what they raise."""
 
-    def find(self, entry: "PackEntry", *, fresh: bool = False) -> Found:
+    def find(self, entry: "PackEntry", *, fresh: bool = False) -> FoundPack:
         with contained():
             return _Kept(**attrs.asdict(super().find(entry, fresh=fresh), recurse=False))
 
 
-class _Kept(Found):
+class _Kept(FoundPack):
     """Makes a pack, as its factory may not end the program either."""
 
     async def make(self, key: str, context: "PackContext") -> "ExtensionPack":

@@ -18,7 +18,7 @@ from mcp import MCPError
 from agentos.access.pins import FOREIGN
 from agentos.base.foreign import to_the_end
 from agentos.errors import AgentOSError
-from agentos.extensions.manager import Arrival, put_off, put_off_end
+from agentos.extensions.deferral import Arrival, put_off, put_off_end
 from agentos.mcp.client.call_results import result_of
 from agentos.mcp.client.connection import Connection, Limits, Listing, LostError
 from agentos.mcp.client.progress_pace import Progress
