@@ -94,7 +94,10 @@ class ChangeLocks:
 
     async def acquire(self, change: Change, keys: Iterable[Hashable]) -> frozenset[Hashable]:
         """Lock *keys* for *change*, and return those that it can't have without a deadlock."""
-        wanted = frozenset(key for key in keys if key not in change.held)
+        wanted = frozenset(keys) - change.held
+        if not self._waiters and self._is_free(wanted):
+            self._grant(change, wanted)
+            return frozenset()
         refused = self._refused(change, wanted)
         wanted -= refused
         if self._is_free(wanted) and (self._holds_anything(change) or not self._is_queued_for(wanted)):

@@ -68,7 +68,7 @@ class StackActivator:
             if any(stack.plan is None for stack in self._stacks(keys).values()):
                 await to_the_end(self._update(keys))
         finally:
-            self._unlock(change, keys)
+            self._locks.release(change, keys)
 
     async def attempt(
         self,
@@ -86,7 +86,7 @@ class StackActivator:
             await to_the_end(self._update(keys))
             raise
         finally:
-            self._unlock(change, keys)
+            self._locks.release(change, keys)
 
     async def reconsider(self, change: Change, slots: Collection[Slot]) -> None:
         """Judge *slots* again, because a fact about them changed."""
@@ -96,11 +96,8 @@ class StackActivator:
     async def _lock(self, change: Change, keys: Iterable[Key]) -> list[Key]:
         """Lock the stacks. Those that a change further up is updating are left to it: it looks again at its end."""
         keys = list(dict.fromkeys(keys))
-        refused = await self._locks.acquire(change, [("stack", key) for key in keys])
-        return [key for key in keys if ("stack", key) not in refused] if refused else keys
-
-    def _unlock(self, change: Change, keys: Iterable[Key]) -> None:
-        self._locks.release(change, [("stack", key) for key in keys])
+        refused = await self._locks.acquire(change, keys)
+        return [key for key in keys if key not in refused] if refused else keys
 
     def _stacks(self, keys: Iterable[Key]) -> dict[Key, Stack]:
         return {key: stack for key in keys if (stack := self._registries.find(key)) is not None}
@@ -117,9 +114,10 @@ class StackActivator:
                 return
             if await self._activate_all(planned.values(), must):
                 leaving = self._switch(planned)
+                if not leaving:
+                    return
                 planned = {}
-                if leaving:
-                    await to_the_end(self.retire(leaving))
+                await to_the_end(self.retire(leaving))
 
     async def _activate_all(self, stacks: Collection[Stack], must: Collection[Slot]) -> bool:
         """Activate what the plans need, strongest last. False when one of the stacks changed meanwhile."""

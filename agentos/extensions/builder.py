@@ -1,5 +1,6 @@
 """Building a pack, ready to be installed: find it, run its factory, check it. Nothing is on a stack yet."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -78,13 +79,7 @@ class PackBuilder:
                 entry=entry,
                 found=found,
             )
-            made.context = attrs.evolve(
-                context,
-                source=source,
-                services=self._services.handle(scope, pack.name),
-                logger=MaskingLogger(f"agentos.packs.{pack.name}", self._masker),
-                port=self._port(made),
-            )
+            made.context = self._context(entry, scope, source, self._port(made))
             self._check(made)
             declared = dict.fromkeys(need.id for one in pack.descriptors for need in one.required_secrets)
             if undeclared := scope.declare(pack.name, declared):
@@ -123,16 +118,21 @@ class PackBuilder:
             await self._secrets.fetch(waiting)
         return await found.make(hint, context)
 
-    def _context(self, entry: PackEntry, scope: SecretScope, source: Source) -> PackContext:
-        options = {name: value for name, value in entry.options.items() if name != "secrets"}
-        shown = attrs.evolve(entry, options=options) if "secrets" in entry.options else entry
+    def _context(
+        self, entry: PackEntry | None, scope: SecretScope, source: Source, port: Port | None = None
+    ) -> PackContext:
+        """Return what a pack sees: its options but for its secrets, and things in its own name."""
+        if entry is not None and "secrets" in entry.options:
+            options = {name: value for name, value in entry.options.items() if name != "secrets"}
+            entry = attrs.evolve(entry, options=options)
         return PackContext(
-            options=shown.options,
+            options={} if entry is None else entry.options,
             services=self._services.handle(scope, source.pack),
             logger=MaskingLogger(f"agentos.packs.{source.pack}", self._masker),
-            manifest_entry=shown,
+            manifest_entry=entry,
             source=source,
             secrets=scope,
+            port=port,
         )
 
     def _check(self, made: LoadedPack) -> None:
@@ -152,38 +152,31 @@ class PackBuilder:
         source = source or HOST
         scope = SecretScope(source.pack, self._secrets, {})
         scope.declare(source.pack, ())
-        context = PackContext(
-            options={},
-            services=self._services.handle(scope, source.pack),
-            logger=MaskingLogger(f"agentos.packs.{source.pack}", self._masker),
-            manifest_entry=None,
-            source=source,
-            secrets=scope,
-        )
-        owner = Owner(source=source, scope=scope, context=context)
-        owner.context = attrs.evolve(context, port=self._port(owner))
+        owner = Owner(source=source, scope=scope, context=self._context(None, scope, source))
+        owner.context = self._context(None, scope, source, self._port(owner))
         return owner
 
 
 def _problems(made: LoadedPack) -> Iterator[str]:
-    from packaging.specifiers import SpecifierSet
-
     pack, entry = made.pack, made.entry
     if entry is not None and entry.version is not None:
+        from packaging.specifiers import SpecifierSet
+
         if pack.version is None:
             yield f"the manifest asks for version {entry.version}, but the pack has none"
         elif not SpecifierSet(entry.version).contains(pack.version, prereleases=True):
             yield f"the manifest asks for version {entry.version}, but the pack is {pack.version}"
     if pack.requires_agentos is not None:
+        from packaging.specifiers import SpecifierSet
+
         if fault := fault_of_specifier(pack.requires_agentos):
             yield f"requires_agentos: {fault}"
         elif not SpecifierSet(pack.requires_agentos).contains(__version__, prereleases=True):
             yield f"it requires agentos {pack.requires_agentos}, but this is agentos {__version__}"
-    seen: set[tuple[str, str]] = set()
-    for descriptor in pack.descriptors:
-        if descriptor.key in seen:
-            yield f"it has two descriptors for {descriptor.kind}:{descriptor.id}; a pack has one entry on a stack"
-        seen.add(descriptor.key)
+    keys = Counter(descriptor.key for descriptor in pack.descriptors)
+    for (kind, id), count in keys.items() if len(keys) < len(pack.descriptors) else ():
+        if count > 1:
+            yield f"it has two descriptors for {kind}:{id}; a pack has one entry on a stack"
 
 
 def _way_out(error: BaseException) -> str:

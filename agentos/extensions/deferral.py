@@ -12,62 +12,62 @@ Wait = Callable[[], Awaitable[object]]
 
 
 @attrs.frozen
-class Arrival:
+class DeferredActivation:
     """The second half of an activation that waits for somebody else.
 
-    *wait* is awaited beside those of others; *settle* then runs in the order of loading, and fails its pack by raising.
+    *wait* is awaited beside those of others; *finish* then runs in the order of loading, and fails its pack by raising.
     """
 
     where: str
     wait: Wait
-    settle: Wait
+    finish: Wait
 
 
-_arrivals: ContextVar[list[Arrival] | None] = ContextVar("agentos_arrivals", default=None)
-_departures: ContextVar[list[Wait] | None] = ContextVar("agentos_departures", default=None)
+_activations: ContextVar[list[DeferredActivation] | None] = ContextVar("agentos_deferred_activations", default=None)
+_ends: ContextVar[list[Wait] | None] = ContextVar("agentos_deferred_ends", default=None)
 
 
-def put_off(arrival: Arrival) -> bool:
-    """Leave *arrival* to the load of a manifest in which this hook runs; False if it runs in none, or in a part of it.
+def defer_activation(activation: DeferredActivation) -> bool:
+    """Leave *activation* to the load of a manifest in which this hook runs; False if it runs in none, or in a part.
 
     What a hook loads by itself it may want to use at once.
     """
-    arrivals, change = _arrivals.get(), current_change()
-    if arrivals is None or change is None or change.parent is not None:
+    deferred, change = _activations.get(), current_change()
+    if deferred is None or change is None or change.parent is not None:
         return False
-    arrivals.append(arrival)
+    deferred.append(activation)
     return True
 
 
-def put_off_end(wait: Wait) -> bool:
+def defer_end(wait: Wait) -> bool:
     """Leave to a shutdown what a deactivation has begun and only waits for: all such waits are made together.
 
     False if the hook that asks runs in no shutdown; it waits by itself then.
     """
-    departures = _departures.get()
-    if departures is None:
+    deferred = _ends.get()
+    if deferred is None:
         return False
-    departures.append(wait)
+    deferred.append(wait)
     return True
 
 
 @contextmanager
-def collecting_arrivals() -> Iterator[list[Arrival]]:
-    """Collect what hooks put off in the block."""
-    arrivals: list[Arrival] = []
-    token = _arrivals.set(arrivals)
+def deferred_activations() -> Iterator[list[DeferredActivation]]:
+    """Collect what activations defer in the block."""
+    deferred: list[DeferredActivation] = []
+    token = _activations.set(deferred)
     try:
-        yield arrivals
+        yield deferred
     finally:
-        _arrivals.reset(token)
+        _activations.reset(token)
 
 
 @contextmanager
-def collecting_ends() -> Iterator[list[Wait]]:
-    """Collect the waits that deactivations put off in the block."""
-    departures: list[Wait] = []
-    token = _departures.set(departures)
+def deferred_ends() -> Iterator[list[Wait]]:
+    """Collect what deactivations defer in the block."""
+    deferred: list[Wait] = []
+    token = _ends.set(deferred)
     try:
-        yield departures
+        yield deferred
     finally:
-        _departures.reset(token)
+        _ends.reset(token)

@@ -14,7 +14,7 @@ from agentos.base.locks import Change, ChangeLocks
 from agentos.errors import AgentOSError, HookError, ManagerClosedError
 from agentos.extensions.activation import StackActivator
 from agentos.extensions.builder import PackBuilder
-from agentos.extensions.deferral import Arrival, collecting_arrivals, collecting_ends
+from agentos.extensions.deferral import DeferredActivation, deferred_activations, deferred_ends
 from agentos.extensions.events import EventBus, Listener, OverrideChanged, SecretChanged
 from agentos.extensions.loaded import LoadedPack, LoadedPacks
 from agentos.extensions.pack_lifecycle import PackLifecycle
@@ -155,13 +155,13 @@ class ExtensionManager:
             names = ", ".join(self.manifest.mcp_servers)
             self._logger.warning("mcpServers (%s) become packs of an AgentOS; a manager alone leaves them out", names)
         outcomes: list[PackOutcome] = []
-        arrivals: list[tuple[int, Arrival]] = []
+        deferred: list[tuple[int, DeferredActivation]] = []
         try:
             for number, entry in enumerate(self.manifest.packs):
                 outcome, later = await self._begin_load(entry)
                 outcomes.append(outcome)
-                arrivals += [(number, one) for one in later]
-            await self._finish_loads(outcomes, arrivals)
+                deferred += [(number, one) for one in later]
+            await self._finish_loads(outcomes, deferred)
         except BaseException:
             await to_the_end(self._take_back(outcomes))
             raise
@@ -176,22 +176,22 @@ class ExtensionManager:
             raise ExceptionGroup("packs that the manifest requires could not be loaded", fatal)
         return self.report
 
-    async def _begin_load(self, entry: PackEntry) -> tuple[PackOutcome, list[Arrival]]:
+    async def _begin_load(self, entry: PackEntry) -> tuple[PackOutcome, list[DeferredActivation]]:
         """Load one entry but for what its activation put off."""
         self._require_open()
-        with collecting_arrivals() as arrivals:
+        with deferred_activations() as deferred:
             outcome = await self._lifecycle.load(entry)
-        return outcome, arrivals if outcome.status == "loaded" else []
+        return outcome, deferred if outcome.status == "loaded" else []
 
-    async def _finish_loads(self, outcomes: list[PackOutcome], arrivals: list[tuple[int, Arrival]]) -> None:
+    async def _finish_loads(self, outcomes: list[PackOutcome], deferred: list[tuple[int, DeferredActivation]]) -> None:
         """Wait for all that was put off at once, then finish each in order; a pack that fails there goes."""
-        await asyncio.gather(*(arrival.wait() for _, arrival in arrivals))
-        for number, arrival in arrivals:
+        await asyncio.gather(*(activation.wait() for _, activation in deferred))
+        for number, activation in deferred:
             loaded = self._packs.get(outcomes[number].key)
             if loaded is None:
                 continue
             try:
-                await self._activator.run_hook(arrival.where, arrival.settle, loaded.context)
+                await self._activator.run_hook(activation.where, activation.finish, loaded.context)
             except HookError as error:
                 await to_the_end(self.unload(loaded.key))
                 outcomes[number] = self._lifecycle.failed(loaded.key, loaded.source, error)
@@ -384,7 +384,7 @@ class ExtensionManager:
         owners = dict.fromkeys(slot.owner for stack in self._registries.all().values() for slot in stack.slots())
         leaving = self._activator.withdraw()
         undone: list[Slot | LoadedPack] = [*leaving, *self._packs]
-        with collecting_ends() as waits:
+        with deferred_ends() as waits:
             try:
                 for one in sorted(undone, key=lambda one: one.order, reverse=True):
                     if isinstance(one, Slot):
@@ -407,7 +407,7 @@ class ExtensionManager:
             overrides=self._layers,
             held_back=self._persistence.held_back,
             shut=self._shut,
-            secret_hint=self.secret_sources.catalog.hint,
+            secret_hint=self.secret_sources.hint,
         )
 
     def _shut(self, descriptor: Descriptor[Any]) -> str | None:

@@ -56,14 +56,14 @@ class PackLifecycle:
         hint = entry.label
         if not entry.enabled:
             return self._skipped(hint, "disabled")
-        lock = ("pack", entry.key) if entry.key else ("factory", id(entry.factory))
+        lock = f"pack {entry.key}" if entry.key else f"factory {id(entry.factory)}"
         if await self._locks.acquire(change, [lock]) or self.packs.has(entry):
             return self._skipped(hint, "already_loaded")
         built: LoadedPack | None = None
         try:
             await self._persistence.admit(entry)
             built = await self._builder.build(entry)
-            if await self._locks.acquire(change, [("pack", built.key)]) or built.key in self.packs:
+            if await self._locks.acquire(change, [f"pack {built.key}"]) or built.key in self.packs:
                 await self._withdraw(built)
                 if entry.key is None and (self.packs.get(built.key) or built).entry != entry:
                     raise self.packs.name_taken(built.key, built.pack.name, built.source.origin)
@@ -83,7 +83,7 @@ class PackLifecycle:
     async def _adopt(
         self, change: Change, pack: ExtensionPack, options: Mapping[str, Any], priority: int | None
     ) -> PackOutcome:
-        refused = await self._locks.acquire(change, [("pack", pack.name)])
+        refused = await self._locks.acquire(change, [f"pack {pack.name}"])
         known = self.packs.get(pack.name)
         if refused or (known is not None and known.pack is pack):
             return self._skipped(pack.name, "already_loaded", pack.name)
@@ -110,7 +110,7 @@ class PackLifecycle:
 
     async def _lock_name(self, change: Change, new: LoadedPack, old: LoadedPack | None) -> None:
         name = new.pack.name
-        if await self._locks.acquire(change, [("name", name)]):
+        if await self._locks.acquire(change, [f"name {name}"]):
             raise PackLoadError(new.key, f"a pack named {name!r} is being loaded further up")
         taken = self.packs.named(name)
         if taken is not None and taken is not old:
@@ -294,7 +294,7 @@ class PackLifecycle:
     async def _lock(self, change: Change, key: str) -> LoadedPack:
         """Lock a loaded pack for a change of it."""
         loaded = self.packs.find(key)
-        if await self._locks.acquire(change, [("pack", loaded.key), ("name", loaded.pack.name)]):
+        if await self._locks.acquire(change, [f"pack {loaded.key}", f"name {loaded.pack.name}"]):
             raise PackLoadError(loaded.key, "is being changed further up; a hook can't change its own pack")
         return self.packs.find(key)
 

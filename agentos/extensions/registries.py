@@ -6,7 +6,7 @@ from agentos.errors import HookError
 from agentos.secrets.sources import SecretSources
 from agentos.stacks.decide import Facts, judge
 from agentos.stacks.entry import Entry
-from agentos.stacks.registry import Registry, Writer
+from agentos.stacks.registry import Registry, StackWriter
 from agentos.stacks.slot import Key, Slot
 from agentos.stacks.stack import Stack
 
@@ -16,7 +16,7 @@ Watcher = Callable[[Collection[Key]], None]
 class Registries:
     """Every stack, by kind and id. The one writer of registries."""
 
-    def __init__(self, writer: Writer, secrets: SecretSources, facts: Callable[[], Facts]) -> None:
+    def __init__(self, writer: StackWriter, secrets: SecretSources, facts: Callable[[], Facts]) -> None:
         self._writer = writer
         self._secrets = secrets
         self._facts = facts
@@ -116,7 +116,7 @@ class Registries:
             self._place(slot)
 
     def _place(self, slot: Slot) -> None:
-        key = slot.key
+        key = (slot.descriptor.kind, slot.descriptor.id)
         stack = self.find(key)
         if stack is None:
             stack = self._unseen[key] = Stack()

@@ -58,7 +58,7 @@ class ServiceHub:
         _require_open(owner, id)
         if (service := self._services.get(id)) is None:
             with self._locks.change() as change:
-                if await self._locks.acquire(change, [("service", id)]):
+                if await self._locks.acquire(change, [f"service {id}"]):
                     raise ServiceError(id, "needs itself to be made or disposed; break the cycle")
                 if (service := self._services.get(id)) is None:
                     if self._closed:
@@ -76,7 +76,7 @@ class ServiceHub:
     async def release(self, owner: object, id: str) -> list[Exception]:
         """Give up *owner*'s share; the last one disposes. Returns what disposing raised."""
         with self._locks.change() as change:
-            await self._locks.acquire(change, [("service", id)])
+            await self._locks.acquire(change, [f"service {id}"])
             service = self._services.get(id)
             if service is None or owner not in service.owners:
                 return []

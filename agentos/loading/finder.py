@@ -8,8 +8,8 @@ import attrs
 
 from agentos.base.foreign import call_with, settled
 from agentos.errors import PackLoadError
-from agentos.loading.entry_points import GROUP, Announced, Announcements
-from agentos.loading.modules import Loaded, is_path, load_name, load_path
+from agentos.loading.entry_points import GROUP, PackEntryPoint, PackEntryPoints
+from agentos.loading.modules import LoadedModule, is_path, load_name, load_path
 from agentos.model.field_checks import did_you_mean
 from agentos.model.manifest import PackEntry
 from agentos.model.pack import ExtensionPack
@@ -45,7 +45,7 @@ class Finder:
     """Finds what an entry names."""
 
     def __init__(self) -> None:
-        self._announcements = Announcements()
+        self._announcements = PackEntryPoints()
 
     def find(self, entry: PackEntry, *, fresh: bool = False) -> FoundPack:
         """Return what makes *entry*'s pack; *fresh* imports its modules anew."""
@@ -80,7 +80,7 @@ class Finder:
         )
 
 
-def _announced(announced: Announced, *, fresh: bool) -> FoundPack:
+def _announced(announced: PackEntryPoint, *, fresh: bool) -> FoundPack:
     loaded = attrs.evolve(load_name(announced.module, fresh=fresh), origin=announced.distribution)
     target: Any = loaded.module
     try:
@@ -102,7 +102,7 @@ def _announced(announced: Announced, *, fresh: bool) -> FoundPack:
     )
 
 
-def _exported(name: str, module: ModuleType, loaded: Loaded) -> FoundPack:
+def _exported(name: str, module: ModuleType, loaded: LoadedModule) -> FoundPack:
     factory = getattr(module, EXPORTS[0], None)
     if callable(factory):
         return FoundPack(factory, loaded.origin, loaded.discard, loaded.revert)

@@ -59,7 +59,7 @@ class SharedServices(Protocol):
 
 
 class Port(Protocol):
-    """One owner's door to the stacks, for what it registers while it runs."""
+    """What one owner registers descriptors with while it runs."""
 
     @property
     def source(self) -> Source:

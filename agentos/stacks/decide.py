@@ -4,7 +4,7 @@ Everything else in agentos only changes the facts that go in here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -34,8 +34,7 @@ class Facts:
     secret_hint: Callable[[str], str] = repr
 
 
-@attrs.frozen
-class Judgement:
+class Judgement(NamedTuple):
     """What is said of one slot without a look at the others: how it ranks, and what keeps it out of force."""
 
     priority: int
@@ -47,8 +46,14 @@ def judge(slot: Slot, facts: Facts) -> Judgement:
     """Say how *slot* ranks and what keeps it out of force; without an obstacle it is eligible."""
     descriptor = slot.descriptor
     said = facts.overrides.resolve(descriptor.kind, descriptor.id, slot.owner.source.pack)
-    priority = next((one for one in (said.priority, descriptor.priority, slot.base_priority) if one is not None), 0)
-    return Judgement(priority, _obstacle(slot, facts, said), said.options or None)
+    return Judgement(_priority(slot, said), _obstacle(slot, facts, said), said.options or None)
+
+
+def _priority(slot: Slot, said: Resolved) -> int:
+    for given in (said.priority, slot.descriptor.priority, slot.base_priority):
+        if given is not None:
+            return given
+    return 0
 
 
 def _obstacle(slot: Slot, facts: Facts, said: Resolved) -> Obstacle | None:

@@ -12,7 +12,7 @@ from agentos.stacks.in_use import in_use
 from agentos.stacks.stack import Stack
 
 
-class Writer(Protocol):
+class StackWriter(Protocol):
     """Whoever may change stacks; a registry only asks it to."""
 
     async def register(self, descriptor: Descriptor[Any], *, source: Source | None = None) -> Entry:
@@ -40,7 +40,7 @@ class Registry:
 
     __slots__ = ("_stacks", "_writer", "kind", "version")
 
-    def __init__(self, kind: str, writer: Writer) -> None:
+    def __init__(self, kind: str, writer: StackWriter) -> None:
         self.kind = kind
         self._writer = writer
         self._stacks: dict[str, Stack] = {}
@@ -48,7 +48,7 @@ class Registry:
         """Goes up with every change of a stack: what was computed from one version holds for all of it."""
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> StackWriter:
         """Return the manager that keeps these stacks."""
         return self._writer
 

@@ -77,21 +77,27 @@ class Stack:
         Return the slots whose entries are new, strongest first, each with the entry that it had before.
         """
         planned = self.plan or ()
-        touched = [*dict.fromkeys((*(self._unshown or ()), *self.in_force, *planned))]
-        before = [slot.entry for slot in touched]
+        touched = dict.fromkeys((*(self._unshown or ()), *self.in_force, *planned))
         self.in_force, self.activated, self._unshown = planned, (), None
         total = len(self)
+        old = [slot.entry for slot in touched if slot.entry is not None]
+        renewed: list[tuple[Slot, Entry | None]] = []
         for slot in touched:
             if slot.is_stacked:
+                renewed.append((slot, slot.entry))
                 slot.entry = slot.view_as(*standing(slot, planned, self.eligible, total))
-        self._replace([one for one in before if one], [slot.view() for slot in touched if slot.is_stacked])
+        if len(renewed) > 1:
+            renewed.sort(key=lambda pair: rank(pair[0]), reverse=True)
+        self._replace(old, [slot.view() for slot, _ in renewed])
         self.active = planned[0].entry if planned else None
-        renewed = [pair for pair in zip(touched, before, strict=True) if pair[0].is_stacked]
-        return sorted(renewed, key=lambda pair: rank(pair[0]), reverse=True)
+        return renewed
 
     def _replace(self, old: Sequence[Entry], new: Sequence[Entry]) -> None:
-        """Show *new* in the place of *old*, in one step: a reader in another thread sees all of it or nothing."""
-        weakest = min((rank(one) for one in (*old, *new)), default=(0, 0))
+        """Show *new*, strongest first, in the place of *old*; a reader in another thread sees all of it or nothing."""
+        if not self._shown:
+            self._shown = [*reversed(new)]
+            return
+        weakest = min((rank(one) for one in (*old, *new)), default=rank(self._shown[-1]))
         low = bisect_left(self._shown, weakest, key=rank)
         tail = self._shown[low:]
         for entry in old:

@@ -47,9 +47,8 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
         outcome = await manager.load(entry)
         tell("done", index=index, **_told(manager, outcome, entry.label, lint=request["lint"]))
         own |= {one.name: entry.options.get("secrets", {}) for one in manager.packs() if one.key == outcome.key}
-    sources = SecretSources(kept_secrets(), dotenv=config.manifest.settings.dotenv, masker=manager.masker)
     stacks = [
-        await _stack(sources, own, manager.registry(kind), id)
+        await _stack(manager.secret_sources, own, manager.registry(kind), id)
         for kind in manager.kinds()
         for id in manager.registry(kind).ids()
     ]
