@@ -124,7 +124,7 @@ class AgentOS:
             overrides=extension_overrides,
             catalog=secret_catalog,
             dotenv=settings.dotenv,
-            keeper=keeper,
+            persistence=keeper,
             masker=masker,
             pack_guard=pack_guard,
         )

@@ -75,6 +75,11 @@ def _agentos(names: list[str]) -> Callable[[], int]:
     return lambda: len(asyncio.run(_packs.load_all(manifest)).packs())
 
 
+def _agentos_factories(names: list[str]) -> Callable[[], int]:
+    manifest = _packs.manifest_of(_packs.factories(len(names), PER_PACK), named=False)
+    return lambda: len(asyncio.run(_packs.load_all(manifest)).packs())
+
+
 def _stevedore_named(names: list[str]) -> Callable[[], int]:
     from stevedore import NamedExtensionManager
 
@@ -92,7 +97,12 @@ def _stevedore_enabled(names: list[str]) -> Callable[[], int]:
     return lambda: len(EnabledExtensionManager(_packs.GROUP, is_wanted, invoke_on_load=True).extensions)
 
 
-_LOADERS = {"agentos": _agentos, "named": _stevedore_named, "enabled": _stevedore_enabled}
+_LOADERS = {
+    "agentos": _agentos,
+    "factories": _agentos_factories,
+    "named": _stevedore_named,
+    "enabled": _stevedore_enabled,
+}
 _TASKS = {"traced": traced, "resident": resident, "installed": installed}
 
 if __name__ == "__main__":

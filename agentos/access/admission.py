@@ -11,7 +11,7 @@ from agentos.access.pins import Pins
 from agentos.errors import PackLoadError
 from agentos.model.manifest import PackEntry
 from agentos.secrets.masking import MaskingLogger
-from agentos.stacks.decide import Offer
+from agentos.stacks.slot import Slot
 from agentos.store import Store
 from agentos.store.rows import fetch_all, fetch_one
 
@@ -105,9 +105,9 @@ class StoreKeeper:
         compared = [check_files(one, one.key, found) for one in made]
         return min(compared, key=len, default=check_files(None, entry.label, found))
 
-    def held_back(self, offer: Offer) -> str | None:
-        """Say why *offer* has to wait for a person."""
-        return self._pins.held_back(offer)
+    def held_back(self, slot: Slot) -> str | None:
+        """Say why *slot* has to wait for a person."""
+        return self._pins.held_back(slot)
 
     def disabled(self, key: str) -> str | None:
         """Say since when the pack of *key* is disabled."""

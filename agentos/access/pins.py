@@ -15,7 +15,7 @@ from agentos.model.field_checks import did_you_mean
 from agentos.model.kind import kind_of
 from agentos.model.principal import Principal
 from agentos.secrets.masking import Masker, MaskingLogger
-from agentos.stacks.decide import Offer
+from agentos.stacks.slot import Slot
 from agentos.store import Store
 from agentos.store.rows import fetch_all, fetch_one
 from agentos.tools.definition import body_of, changed_parts
@@ -184,9 +184,9 @@ class Pins:
 
     # -- for the stacks ----------------------------------------------------------------------------------------
 
-    def held_back(self, offer: Offer) -> str | None:
-        """Say why an offer has to wait for a person; None if its definition is accepted, or is nobody's business."""
-        descriptor, owner = offer.descriptor, offer.source.pack
+    def held_back(self, slot: Slot) -> str | None:
+        """Say why a slot has to wait for a person; None if its definition is accepted, or is nobody's business."""
+        descriptor, owner = slot.descriptor, slot.source.pack
         is_off = self._mode == "off" and descriptor.metadata.get(FOREIGN) is not True
         if is_off or owner == BUILTIN or not kind_of(descriptor.kind).has_definitions:
             return None

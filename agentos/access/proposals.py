@@ -17,6 +17,7 @@ from agentos.base.canonical import canonical, in_order
 from agentos.errors import AgentOSError, StoreError
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
+from agentos.stacks.rank import rank
 from agentos.store import Store
 from agentos.store.rows import changes_one, fetch_all, fetch_one
 
@@ -499,8 +500,7 @@ def _principal(data: Mapping[str, Any]) -> Principal:
 
 def shadowed_by(entries: Iterable[Any], mine: Any) -> tuple[str, ...]:
     """Name the entries that *mine* stands in front of on its stack."""
-    ranked = ((one.priority, one.sequence) < (mine.priority, mine.sequence) for one in entries)
-    beneath = [one for one, is_beneath in zip(entries, ranked, strict=True) if is_beneath]
+    beneath = [one for one in entries if rank(one) < rank(mine)]
     return tuple(f"{one.source.pack}:{one.id}" for one in beneath if one.state in ("shadowed", "wrapped"))
 
 

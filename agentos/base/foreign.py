@@ -40,6 +40,8 @@ def call_with(function: Callable[..., Any], argument: Any) -> Any:
 
 
 def _has_keyword_context(function: Callable[..., Any]) -> bool:
+    if type(function) is FunctionType and not function.__code__.co_kwonlyargcount and not function.__dict__:
+        return False  # what nearly all functions say, without reading their signature
     try:
         parameter = inspect.signature(function).parameters.get("context")
     except (TypeError, ValueError):

@@ -9,6 +9,7 @@ from agentos.model.field_checks import did_you_mean
 from agentos.model.principal import Principal
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.entry import Entry, EntryState
+from agentos.stacks.rank import rank
 from agentos.stacks.registry import Registry
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.ready import ReadyTool
@@ -146,7 +147,7 @@ class ToolCatalog:
         if self._ready.get(ready.entry.id) is ready:
             return True
         stack = self.registry.stack(ready.entry.id)
-        return any(entry._seat is ready.seat and entry.state.in_force for entry in stack)  # noqa: SLF001 - our own
+        return any(entry._slot is ready.slot and entry.state.in_force for entry in stack)  # noqa: SLF001 - our own
 
     def beneath(self, ready: ReadyTool) -> ReadyTool | None:
         """Return the next tool in force beneath one, as the stack is now."""
@@ -158,7 +159,7 @@ class ToolCatalog:
 
     def _beneath(self, entry: Entry) -> Iterator[ReadyTool]:
         for other in self.registry.stack(entry.id):
-            if _rank(other) < _rank(entry) and other.state.in_force and (ready := self.ready_of(other)) is not None:
+            if rank(other) < rank(entry) and other.state.in_force and (ready := self.ready_of(other)) is not None:
                 yield ready
 
     # -- changes -----------------------------------------------------------------------------------------------
@@ -203,10 +204,6 @@ class ToolCatalog:
             standing = {entry.sequence for entry in self.registry.stack(id)}
             for key in [key for key in self._wrapped if key[0] == id and key[1] not in standing]:
                 del self._wrapped[key]
-
-
-def _rank(entry: Entry) -> tuple[int, int]:
-    return (entry.priority, entry.sequence)
 
 
 def _is_owned(entry: Entry, owner: str) -> bool:

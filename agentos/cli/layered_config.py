@@ -275,10 +275,7 @@ def build_host(config: Config, **overrides: Any) -> "AgentOS":
 
 
 def kept_secrets() -> "Fallback | None":
-    """Return the source of secrets that were kept with `agentos secrets set`; None if none were.
-
-    It counts last: a pack's own options, the environment and the manifest's `.env` are nearer to the program.
-    """
+    """Return the source of secrets that were kept with `agentos secrets set`, which counts last; None if none were."""
     from agentos.secrets.sources import Fallback
     from agentos.secrets.vaults import SecretVault
 
@@ -287,7 +284,7 @@ def kept_secrets() -> "Fallback | None":
 
 
 def sources_of(config: Config | None, vault: "Vault | None" = None) -> "SecretSources":
-    """Return where secrets are looked for: the environment, the manifest's `.env`, and then *vault*."""
+    """Return where secrets are looked for without a host: *config* says which `.env`, *vault* stands for the host."""
     from agentos.secrets.masking import Masker
     from agentos.secrets.sources import SecretSources
 

@@ -14,7 +14,7 @@ from agentos.model.field_checks import did_you_mean
 from agentos.model.parsing import read_file
 
 if TYPE_CHECKING:
-    from agentos.loading.entry_points import Announced
+    from agentos.loading.entry_points import PackEntryPoint
 
 
 @attrs.frozen
@@ -90,11 +90,11 @@ def find_entries(path: Path, name: str) -> list[ManifestEntry]:
     return found
 
 
-def announced() -> "list[Announced]":
+def announced() -> "list[PackEntryPoint]":
     """Return the packs that installed distributions announce, sorted by name; none of them is imported."""
-    from agentos.loading.entry_points import Announcements
+    from agentos.loading.entry_points import PackEntryPoints
 
-    installed = Announcements()
+    installed = PackEntryPoints()
     return [one for name in installed.names() for one in installed.find(name)]
 
 

@@ -1,8 +1,8 @@
-"""Making a pack ready to be installed: find it, run its factory, check it. Nothing is on a stack yet."""
+"""Building a pack, ready to be installed: find it, run its factory, check it. Nothing is on a stack yet."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime
 from typing import Any
 
 import attrs
@@ -10,75 +10,31 @@ import attrs
 from agentos._version import __version__
 from agentos.base.foreign import FOREIGN, let_cancellation_pass
 from agentos.errors import PackLoadError
-from agentos.extensions.activation import Seat
+from agentos.extensions.loaded import LoadedPack
 from agentos.extensions.services import ServiceHub
-from agentos.loading.finder import Finder, Found
+from agentos.loading.finder import Finder, FoundPack
 from agentos.model.descriptor import Descriptor
 from agentos.model.kind import kind_of
 from agentos.model.manifest import PackEntry, fault_of_specifier
 from agentos.model.pack import ExtensionPack
-from agentos.model.pack_context import PackContext, Port
-from agentos.model.report import PackRecord
+from agentos.model.pack_context import PackContext, Port, SecretReader
 from agentos.model.source import HOST, Source
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.secrets.sources import SecretScope, SecretSources
+from agentos.stacks.slot import Owner
 
 _FACTORY_RUNS = 5
 
 
-@attrs.define(eq=False)
-class Member:
-    """Who brought descriptors: a loaded pack, or the host with a descriptor of its own."""
-
-    source: Source
-    scope: SecretScope
-    context: PackContext
-    sequence: int = 0
-    seats: list[Seat] = attrs.field(factory=list)
-    order: int = 0
-    """When its own on_activate ran, in the order of activations."""
-    disabled: str | None = None
-    closed: bool = False
-
-
-@attrs.define(eq=False)
-class LoadedPack(Member):
-    """A pack that is loaded, or ready to be."""
-
-    key: str = attrs.field(kw_only=True)
-    pack: ExtensionPack = attrs.field(kw_only=True)
-    entry: PackEntry | None = attrs.field(kw_only=True)
-    found: Found = attrs.field(kw_only=True)
-    loaded_at: datetime = attrs.field(kw_only=True, factory=lambda: datetime.now(UTC))
-
-    def take_seats(self, sequence: int) -> None:
-        """Give every descriptor a seat; *sequence* is the pack's place in every tie."""
-        self.sequence = sequence
-        base = self.entry.priority if self.entry is not None else None
-        self.seats = [Seat(descriptor, self, sequence, base) for descriptor in self.pack.descriptors]
-
-    def record(self) -> PackRecord:
-        """Return what others may know of it."""
-        return PackRecord(
-            key=self.key,
-            name=self.pack.name,
-            version=self.pack.version,
-            source=self.source,
-            enabled=self.disabled is None,
-            loaded_at=self.loaded_at,
-            descriptors=[seat.key for seat in self.seats],
-        )
-
-
-class PackMaker:
-    """Makes packs and the contexts they see."""
+class PackBuilder:
+    """Builds packs and the contexts they see."""
 
     def __init__(
         self,
         secrets: SecretSources,
         services: ServiceHub,
         masker: Masker,
-        port: Callable[[Member], Port],
+        port: Callable[[Owner], Port],
         guard: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._secrets = secrets
@@ -88,8 +44,8 @@ class PackMaker:
         self._finder = Finder()
         self._guard = guard
 
-    async def make(self, entry: PackEntry, *, fresh: bool = False) -> LoadedPack:
-        """Find what *entry* names and make its pack; every way this can fail is a PackLoadError without secrets."""
+    async def build(self, entry: PackEntry, *, fresh: bool = False) -> LoadedPack:
+        """Find what *entry* names and build its pack; every way this can fail is a PackLoadError without secrets."""
         hint = entry.label
         if entry.isolation != "inline":
             raise PackLoadError(hint, "asks for isolation 'process'; this version runs packs inline only")
@@ -97,7 +53,7 @@ class PackMaker:
         try:
             with self._guard():
                 found = self._finder.find(entry, fresh=fresh)
-                return await self._make(entry, found, hint)
+                return await self._build(entry, found, hint)
         except PackLoadError as error:
             if self._masker.cleanse(error) is error:
                 raise
@@ -111,9 +67,9 @@ class PackMaker:
     async def adopt(self, pack: ExtensionPack, options: Mapping[str, Any], priority: int | None) -> LoadedPack:
         """Take a pack that a host made itself."""
         entry = PackEntry(factory=pack, options=options, priority=priority)
-        return await self._make(entry, Found(pack, "host"), pack.name)
+        return await self._build(entry, FoundPack(pack, "host"), pack.name)
 
-    async def _make(self, entry: PackEntry, found: Found, hint: str) -> LoadedPack:
+    async def _build(self, entry: PackEntry, found: FoundPack, hint: str) -> LoadedPack:
         own = entry.options.get("secrets", {})
         scope = SecretScope(hint, self._secrets, own)
         context = self._context(entry, scope, Source(hint, None, entry.identifier, found.origin))
@@ -131,13 +87,7 @@ class PackMaker:
                 entry=entry,
                 found=found,
             )
-            made.context = attrs.evolve(
-                context,
-                source=source,
-                services=self._services.handle(scope, pack.name),
-                logger=MaskingLogger(f"agentos.packs.{pack.name}", self._masker),
-                port=self._port(made),
-            )
+            made.context = self._context(entry, scope, source, self._port(made))
             self._check(made)
             declared = dict.fromkeys(need.id for one in pack.descriptors for need in one.required_secrets)
             if undeclared := scope.declare(pack.name, declared):
@@ -154,13 +104,15 @@ class PackMaker:
             raise
         return made
 
-    async def dismiss(self, scope: SecretScope) -> list[Exception]:
+    async def dismiss(self, scope: SecretReader) -> list[Exception]:
         """Release what the owner of *scope* holds, and let it read nothing more. Returns what disposing raised."""
         raised = await self._services.release_all(scope)
         scope.close()
         return raised
 
-    async def _run_factory(self, found: Found, hint: str, context: PackContext, scope: SecretScope) -> ExtensionPack:
+    async def _run_factory(
+        self, found: FoundPack, hint: str, context: PackContext, scope: SecretScope
+    ) -> ExtensionPack:
         """Run the factory, and again when it asked for a secret that has to be awaited from the host's source."""
         for _ in range(_FACTORY_RUNS):
             try:
@@ -174,16 +126,21 @@ class PackMaker:
             await self._secrets.fetch(waiting)
         return await found.make(hint, context)
 
-    def _context(self, entry: PackEntry, scope: SecretScope, source: Source) -> PackContext:
-        options = {name: value for name, value in entry.options.items() if name != "secrets"}
-        shown = attrs.evolve(entry, options=options) if "secrets" in entry.options else entry
+    def _context(
+        self, entry: PackEntry | None, scope: SecretScope, source: Source, port: Port | None = None
+    ) -> PackContext:
+        """Return what a pack sees: its options but for its secrets, and things in its own name."""
+        if entry is not None and "secrets" in entry.options:
+            options = {name: value for name, value in entry.options.items() if name != "secrets"}
+            entry = attrs.evolve(entry, options=options)
         return PackContext(
-            options=shown.options,
+            options={} if entry is None else entry.options,
             services=self._services.handle(scope, source.pack),
             logger=MaskingLogger(f"agentos.packs.{source.pack}", self._masker),
-            manifest_entry=shown,
+            manifest_entry=entry,
             source=source,
             secrets=scope,
+            port=port,
         )
 
     def _check(self, made: LoadedPack) -> None:
@@ -192,49 +149,42 @@ class PackMaker:
         for descriptor in made.pack.descriptors:
             kind_of(descriptor.kind).check(descriptor)
 
-    async def declare(self, member: Member, descriptors: Iterable[Descriptor[Any]]) -> None:
-        """Let *member* read what *descriptors* declare."""
+    async def declare(self, owner: Owner, descriptors: Iterable[Descriptor[Any]]) -> None:
+        """Let *owner* read what *descriptors* declare."""
         ids = [need.id for descriptor in descriptors for need in descriptor.required_secrets]
-        member.scope.declare_more(ids)
+        owner.scope.declare_more(ids)
         await self._secrets.fetch(ids)
 
-    def host_member(self, source: Source | None = None) -> Member:
+    def host_owner(self, source: Source | None = None) -> Owner:
         """Return an owner that is no pack: the host, or code that it lets register things."""
         source = source or HOST
         scope = SecretScope(source.pack, self._secrets, {})
         scope.declare(source.pack, ())
-        context = PackContext(
-            options={},
-            services=self._services.handle(scope, source.pack),
-            logger=MaskingLogger(f"agentos.packs.{source.pack}", self._masker),
-            manifest_entry=None,
-            source=source,
-            secrets=scope,
-        )
-        member = Member(source=source, scope=scope, context=context)
-        member.context = attrs.evolve(context, port=self._port(member))
-        return member
+        owner = Owner(source=source, scope=scope, context=self._context(None, scope, source))
+        owner.context = self._context(None, scope, source, self._port(owner))
+        return owner
 
 
 def _problems(made: LoadedPack) -> Iterator[str]:
-    from packaging.specifiers import SpecifierSet
-
     pack, entry = made.pack, made.entry
     if entry is not None and entry.version is not None:
+        from packaging.specifiers import SpecifierSet
+
         if pack.version is None:
             yield f"the manifest asks for version {entry.version}, but the pack has none"
         elif not SpecifierSet(entry.version).contains(pack.version, prereleases=True):
             yield f"the manifest asks for version {entry.version}, but the pack is {pack.version}"
     if pack.requires_agentos is not None:
+        from packaging.specifiers import SpecifierSet
+
         if fault := fault_of_specifier(pack.requires_agentos):
             yield f"requires_agentos: {fault}"
         elif not SpecifierSet(pack.requires_agentos).contains(__version__, prereleases=True):
             yield f"it requires agentos {pack.requires_agentos}, but this is agentos {__version__}"
-    seen: set[tuple[str, str]] = set()
-    for descriptor in pack.descriptors:
-        if descriptor.key in seen:
-            yield f"it has two descriptors for {descriptor.kind}:{descriptor.id}; a pack has one entry on a stack"
-        seen.add(descriptor.key)
+    keys = Counter(descriptor.key for descriptor in pack.descriptors)
+    for (kind, id), count in keys.items() if len(keys) < len(pack.descriptors) else ():
+        if count > 1:
+            yield f"it has two descriptors for {kind}:{id}; a pack has one entry on a stack"
 
 
 def _way_out(error: BaseException) -> str:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, cast
 import attrs
 from blinker import Signal
 
-from agentos.base.claims import Change, current_change
 from agentos.base.foreign import FOREIGN, let_cancellation_pass
+from agentos.base.locks import Change, current_change
 from agentos.model.overrides import Override
 from agentos.model.source import Source
 from agentos.secrets.masking import MaskingLogger
@@ -20,7 +20,7 @@ from agentos.stacks.entry import Entry
 
 Listener = Callable[[Any], Any]
 
-_telling: ContextVar["_Telling | None"] = ContextVar("agentos_telling", default=None)
+_telling: ContextVar["_Delivery | None"] = ContextVar("agentos_telling", default=None)
 
 
 def _now() -> datetime:
@@ -160,7 +160,7 @@ def _is_of(origin: Change | None, change: Change | None) -> bool:
     return origin.descends_from(change)
 
 
-class _Telling:
+class _Delivery:
     """One event being told to one listener. What the listener starts is nested only as long as this lasts."""
 
     __slots__ = ("open",)
@@ -233,7 +233,7 @@ class EventBus:
     async def _tell(self, event: Event) -> None:
         # Not `send`: it stops at the first error, keeps no order, and can't mix sync with async.
         for listener in cast("list[Listener]", list(self._signal.receivers.values())):
-            telling = _Telling()
+            telling = _Delivery()
             token = _telling.set(telling)
             try:
                 answer = listener(event)

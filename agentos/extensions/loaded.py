@@ -1,13 +1,48 @@
-"""Which packs are loaded: by key, by name and by factory, so that no look-up walks through all of them."""
+"""Which packs are loaded: by key, by name and by factory, so that no look-up is a search."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import attrs
 
 from agentos.errors import PackLoadError, UnknownPackError
-from agentos.extensions.builder import LoadedPack
+from agentos.loading.finder import FoundPack
 from agentos.model.manifest import PackEntry
+from agentos.model.pack import ExtensionPack
+from agentos.model.report import PackRecord
+from agentos.stacks.slot import Owner, Slot
 
 
-class Books:
+@attrs.define(eq=False)
+class LoadedPack(Owner):
+    """A pack that is loaded, or ready to be."""
+
+    key: str = attrs.field(kw_only=True)
+    pack: ExtensionPack = attrs.field(kw_only=True)
+    entry: PackEntry | None = attrs.field(kw_only=True)
+    found: FoundPack = attrs.field(kw_only=True)
+    loaded_at: datetime = attrs.field(kw_only=True, factory=lambda: datetime.now(UTC))
+
+    def make_slots(self, sequence: int) -> None:
+        """Make a slot for every descriptor; *sequence* is the pack's place in every tie."""
+        self.sequence = sequence
+        base = self.entry.priority if self.entry is not None else None
+        self.slots = {Slot(descriptor, self, sequence, base): None for descriptor in self.pack.descriptors}
+
+    def record(self) -> PackRecord:
+        """Return what others may know of it."""
+        return PackRecord(
+            key=self.key,
+            name=self.pack.name,
+            version=self.pack.version,
+            source=self.source,
+            enabled=self.disabled is None,
+            loaded_at=self.loaded_at,
+            descriptors=[slot.key for slot in self.slots],
+        )
+
+
+class LoadedPacks:
     """The loaded packs, in the order of their loading."""
 
     def __init__(self) -> None:
@@ -42,17 +77,17 @@ class Books:
             return entry.key in self._by_key
         return any(loaded.entry == entry for loaded in self._by_factory.get(id(entry.factory), ()))
 
-    def enter(self, loaded: LoadedPack, old: LoadedPack | None = None) -> None:
-        """Write a pack in, in the place of *old* if given."""
+    def add(self, loaded: LoadedPack, old: LoadedPack | None = None) -> None:
+        """Note that a pack is loaded, in the place of *old* if given."""
         self._by_key[loaded.key] = loaded
         if old is not None:
-            self.strike(old)
+            self.remove(old)
         self._by_name[loaded.pack.name] = loaded
         if loaded.entry is not None and loaded.entry.factory is not None:
             self._by_factory.setdefault(id(loaded.entry.factory), []).append(loaded)
 
-    def strike(self, loaded: LoadedPack) -> None:
-        """Take a pack out."""
+    def remove(self, loaded: LoadedPack) -> None:
+        """Note that a pack is not loaded any more."""
         if self._by_key.get(loaded.key) is loaded:
             del self._by_key[loaded.key]
         if self._by_name.get(loaded.pack.name) is loaded:
@@ -64,7 +99,7 @@ class Books:
             if not alike:
                 self._by_factory.pop(id(loaded.entry.factory), None)
 
-    def taken(self, key: str, name: str, origin: str) -> PackLoadError:
+    def name_taken(self, key: str, name: str, origin: str) -> PackLoadError:
         """Return the error of a pack whose name, or key, another one has."""
         other = self._by_name.get(name) or self._by_key[name]
         return PackLoadError(

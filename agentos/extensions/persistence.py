@@ -3,10 +3,10 @@
 from typing import Protocol
 
 from agentos.model.manifest import PackEntry
-from agentos.stacks.decide import Offer
+from agentos.stacks.slot import Slot
 
 
-class Keeper(Protocol):
+class Persistence(Protocol):
     """Remembers what people decided about packs and definitions. Without one, a manager remembers nothing."""
 
     async def ready(self) -> None:
@@ -17,8 +17,8 @@ class Keeper(Protocol):
         """Raise PackLoadError if the pack of *entry* must not even be imported."""
         ...
 
-    def held_back(self, offer: Offer) -> str | None:
-        """Say why *offer* has to wait for a person; None if it does not."""
+    def held_back(self, slot: Slot) -> str | None:
+        """Say why *slot* has to wait for a person; None if it does not."""
         ...
 
     def disabled(self, key: str) -> str | None:
@@ -38,7 +38,7 @@ class Keeper(Protocol):
         ...
 
 
-class NoKeeper:
+class NoPersistence:
     """Remembers nothing and has no objections."""
 
     async def ready(self) -> None:
@@ -47,7 +47,7 @@ class NoKeeper:
     async def admit(self, entry: PackEntry) -> None:
         """Admit everything."""
 
-    def held_back(self, offer: Offer) -> str | None:  # noqa: ARG002 - the signature is the contract
+    def held_back(self, slot: Slot) -> str | None:  # noqa: ARG002 - the signature is the contract
         """Hold nothing back."""
         return None
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import attrs
 
-from agentos.base.claims import Claims
 from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled
+from agentos.base.locks import ChangeLocks
 from agentos.errors import ServiceError
 from agentos.secrets.masking import Masker, MaskingLogger
 
@@ -23,8 +23,8 @@ class _Service:
 class ServiceHub:
     """Holds the instances. Packs and hosts reach it through a handle of their own: see `handle`."""
 
-    def __init__(self, claims: Claims, masker: Masker, logger: MaskingLogger) -> None:
-        self._claims = claims
+    def __init__(self, locks: ChangeLocks, masker: Masker, logger: MaskingLogger) -> None:
+        self._locks = locks
         self._masker = masker
         self._logger = logger
         self._services: dict[str, _Service] = {}
@@ -57,8 +57,8 @@ class ServiceHub:
         """Return the instance for *owner*; whoever comes while it is made or disposed waits."""
         _require_open(owner, id)
         if (service := self._services.get(id)) is None:
-            with self._claims.change() as change:
-                if await self._claims.acquire(change, [("service", id)]):
+            with self._locks.change() as change:
+                if await self._locks.acquire(change, [f"service {id}"]):
                     raise ServiceError(id, "needs itself to be made or disposed; break the cycle")
                 if (service := self._services.get(id)) is None:
                     if self._closed:
@@ -75,8 +75,8 @@ class ServiceHub:
 
     async def release(self, owner: object, id: str) -> list[Exception]:
         """Give up *owner*'s share; the last one disposes. Returns what disposing raised."""
-        with self._claims.change() as change:
-            await self._claims.acquire(change, [("service", id)])
+        with self._locks.change() as change:
+            await self._locks.acquire(change, [f"service {id}"])
             service = self._services.get(id)
             if service is None or owner not in service.owners:
                 return []

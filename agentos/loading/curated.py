@@ -12,7 +12,7 @@ import attrs
 
 from agentos.errors import ManifestError, Problem
 from agentos.loading.curated_packs import CHANNELS, CURATED, CuratedPack
-from agentos.loading.entry_points import Announcements
+from agentos.loading.entry_points import PackEntryPoints
 from agentos.loading.installed import Missing, find_distribution, missing_of, modules_required_by
 from agentos.model.field_checks import did_you_mean
 from agentos.model.manifest import ExtensionManifest, PackEntry
@@ -139,7 +139,7 @@ def create_curated_manifest(
     if problems:
         raise ManifestError("curated packs", problems)
     sources = SecretSources(secrets, catalog=as_catalog(catalog), dotenv=dotenv, masker=Masker())
-    announced = Announcements()
+    announced = PackEntryPoints()
     outcomes = [_outcome(pack, wanted.why_not(pack), own, sources, announced) for pack in CURATED]
     if check_imports:
         outcomes = _checked(outcomes)
@@ -304,7 +304,7 @@ def _named(value: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _outcome(
-    pack: CuratedPack, why_not: str | None, own: _Own, sources: SecretSources, announced: Announcements
+    pack: CuratedPack, why_not: str | None, own: _Own, sources: SecretSources, announced: PackEntryPoints
 ) -> CuratedOutcome:
     found = find_distribution(pack.distribution)
     outcome = CuratedOutcome(
@@ -363,7 +363,7 @@ def _secrets(declared: Mapping[str, bool], own: Mapping[str, str], sources: Secr
         )
 
 
-def _fault_of_files(pack: CuratedPack, announced: Announcements) -> str | None:
+def _fault_of_files(pack: CuratedPack, announced: PackEntryPoints) -> str | None:
     """Say what can be seen to be wrong from outside: who announces the pack, and whether its module is there."""
     from importlib.machinery import PathFinder
 

@@ -8,7 +8,7 @@ GROUP = "agentos.packs"
 
 
 @attrs.frozen
-class Announced:
+class PackEntryPoint:
     """An entry point, and the distribution that announces it."""
 
     name: str
@@ -20,8 +20,10 @@ class Announced:
         """Name the distribution with its version. Its metadata is read now: of most nobody asks."""
         if self._distribution is None:
             return "an unknown distribution"
-        metadata = self._distribution.metadata
-        return f"{metadata['Name']} {metadata['Version']}"
+        text = self._distribution.read_text("METADATA") or self._distribution.read_text("PKG-INFO") or ""
+        # Not `metadata`: it parses the description too, as the body of an e-mail.
+        head = dict(line.split(": ", 1) for line in text.partition("\n\n")[0].splitlines() if ": " in line)
+        return f"{head.get('Name')} {head.get('Version')}"
 
     @property
     def module(self) -> str:
@@ -34,13 +36,13 @@ class Announced:
         return self.value.partition(":")[2].partition("[")[0].strip()
 
 
-class Announcements:
+class PackEntryPoints:
     """What is installed, read once and again when a name is not found. Nothing is imported to find out."""
 
     def __init__(self) -> None:
-        self._found: dict[str, list[Announced]] | None = None
+        self._found: dict[str, list[PackEntryPoint]] | None = None
 
-    def find(self, name: str) -> list[Announced]:
+    def find(self, name: str) -> list[PackEntryPoint]:
         """Return who announces *name*; more than one is a conflict."""
         if self._found is None or name not in self._found:
             self._found = _scan()
@@ -53,13 +55,13 @@ class Announcements:
         return sorted(self._found)
 
 
-def _scan() -> dict[str, list[Announced]]:
+def _scan() -> dict[str, list[PackEntryPoint]]:
     from importlib.metadata import entry_points
 
-    found: dict[str, list[Announced]] = {}
+    found: dict[str, list[PackEntryPoint]] = {}
     for point in entry_points(group=GROUP):
         others = found.setdefault(point.name, [])
-        announced = Announced(point.name, point.value, point.dist)
+        announced = PackEntryPoint(point.name, point.value, point.dist)
         # The same distribution can be on the path twice.
         if all(other != announced or other.distribution != announced.distribution for other in others):
             others.append(announced)

@@ -8,8 +8,8 @@ import attrs
 
 from agentos.base.foreign import call_with, settled
 from agentos.errors import PackLoadError
-from agentos.loading.entry_points import GROUP, Announced, Announcements
-from agentos.loading.modules import Loaded, is_path, load_name, load_path
+from agentos.loading.entry_points import GROUP, PackEntryPoint, PackEntryPoints
+from agentos.loading.modules import LoadedModule, is_path, load_name, load_path
 from agentos.model.field_checks import did_you_mean
 from agentos.model.manifest import PackEntry
 from agentos.model.pack import ExtensionPack
@@ -19,7 +19,7 @@ EXPORTS = ("create_extension_pack", "pack")
 
 
 @attrs.frozen
-class Found:
+class FoundPack:
     """What makes a pack, where it was found, and how to forget its modules or put back those they replaced."""
 
     maker: Any
@@ -45,21 +45,21 @@ class Finder:
     """Finds what an entry names."""
 
     def __init__(self) -> None:
-        self._announcements = Announcements()
+        self._announcements = PackEntryPoints()
 
-    def find(self, entry: PackEntry, *, fresh: bool = False) -> Found:
+    def find(self, entry: PackEntry, *, fresh: bool = False) -> FoundPack:
         """Return what makes *entry*'s pack; *fresh* imports its modules anew."""
         if entry.factory is not None:
-            return Found(entry.factory, "factory")
+            return FoundPack(entry.factory, "factory")
         if entry.module is not None:
             return self._in_module(entry.module, entry, fresh=fresh)
         return self._in_package(str(entry.package), fresh=fresh)
 
-    def _in_module(self, name: str, entry: PackEntry, *, fresh: bool) -> Found:
+    def _in_module(self, name: str, entry: PackEntry, *, fresh: bool) -> FoundPack:
         loaded = load_path(name, entry.base_path) if is_path(name) else load_name(name, fresh=fresh)
         return _exported(name, loaded.module, loaded)
 
-    def _in_package(self, name: str, *, fresh: bool) -> Found:
+    def _in_package(self, name: str, *, fresh: bool) -> FoundPack:
         announced = self._announcements.find(name)
         if len(announced) > 1:
             who = " and ".join(one.distribution for one in announced)
@@ -80,7 +80,7 @@ class Finder:
         )
 
 
-def _announced(announced: Announced, *, fresh: bool) -> Found:
+def _announced(announced: PackEntryPoint, *, fresh: bool) -> FoundPack:
     loaded = attrs.evolve(load_name(announced.module, fresh=fresh), origin=announced.distribution)
     target: Any = loaded.module
     try:
@@ -92,7 +92,7 @@ def _announced(announced: Announced, *, fresh: bool) -> Found:
     if isinstance(target, ModuleType):
         return _exported(announced.name, target, loaded)
     if callable(target) or isinstance(target, ExtensionPack):
-        return Found(target, loaded.origin, loaded.discard, loaded.revert)
+        return FoundPack(target, loaded.origin, loaded.discard, loaded.revert)
     loaded.revert()
     raise PackLoadError(
         announced.name,
@@ -102,13 +102,13 @@ def _announced(announced: Announced, *, fresh: bool) -> Found:
     )
 
 
-def _exported(name: str, module: ModuleType, loaded: Loaded) -> Found:
+def _exported(name: str, module: ModuleType, loaded: LoadedModule) -> FoundPack:
     factory = getattr(module, EXPORTS[0], None)
     if callable(factory):
-        return Found(factory, loaded.origin, loaded.discard, loaded.revert)
+        return FoundPack(factory, loaded.origin, loaded.discard, loaded.revert)
     pack = getattr(module, EXPORTS[1], None)
     if isinstance(pack, ExtensionPack):
-        return Found(pack, loaded.origin, loaded.discard, loaded.revert)
+        return FoundPack(pack, loaded.origin, loaded.discard, loaded.revert)
     loaded.revert()
     public = [export for export in vars(module) if not export.startswith("_")]
     hint = did_you_mean(EXPORTS[0], public)

@@ -57,7 +57,7 @@ def _nothing() -> None:
 
 
 @attrs.frozen
-class Loaded:
+class LoadedModule:
     """A module of a pack; how to forget it with its pack, and how to put back what it replaced."""
 
     module: ModuleType
@@ -71,7 +71,7 @@ def is_path(name: str) -> bool:
     return name.endswith(".py") or "/" in name or os.sep in name
 
 
-def load_path(name: str, base: Path | None) -> Loaded:
+def load_path(name: str, base: Path | None) -> LoadedModule:
     """Execute the file or package folder at *name*, as a module of a name of its own."""
     path = Path(os.path.normpath((base or Path.cwd()) / Path(name).expanduser()))
     file = path / "__init__.py" if path.is_dir() else path
@@ -97,14 +97,14 @@ def load_path(name: str, base: Path | None) -> Loaded:
     except BaseException:
         discard()
         raise
-    return Loaded(module, str(file), discard, discard)
+    return LoadedModule(module, str(file), discard, discard)
 
 
-def load_name(name: str, *, fresh: bool = False) -> Loaded:
+def load_name(name: str, *, fresh: bool = False) -> LoadedModule:
     """Import the module called *name*; *fresh* makes it and its submodules anew, or leaves all as it was."""
     if not fresh:
         module = importlib.import_module(name)
-        return Loaded(module, _origin_of(module))
+        return LoadedModule(module, _origin_of(module))
     _watch(name)
     kept = _take_out(name)
 
@@ -117,7 +117,7 @@ def load_name(name: str, *, fresh: bool = False) -> Loaded:
     except BaseException:
         revert()
         raise
-    return Loaded(module, _origin_of(module), revert=revert)
+    return LoadedModule(module, _origin_of(module), revert=revert)
 
 
 def _watch(root: str) -> None:

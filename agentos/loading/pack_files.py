@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from agentos.errors import PackLoadError
-from agentos.loading.entry_points import GROUP, Announced, Announcements
+from agentos.loading.entry_points import GROUP, PackEntryPoint, PackEntryPoints
 from agentos.loading.modules import is_path
 from agentos.model.field_checks import did_you_mean
 from agentos.model.manifest import PackEntry
@@ -317,7 +317,7 @@ def _file_of(spec: ModuleSpec) -> tuple[str, Path] | None:
 
 
 def _of_package(entry: PackEntry, name: str) -> PackFiles | None:
-    installed = Announcements()
+    installed = PackEntryPoints()
     announced = _announced(entry.label, installed.find(name))
     located = _located(
         entry.label,
@@ -332,7 +332,7 @@ def _of_package(entry: PackEntry, name: str) -> PackFiles | None:
     return PackFiles(origin, version, _gathered(entry.label, _installed(entry.label, located, owner)), entry.label)
 
 
-def _announced(pack: str, announced: list[Announced]) -> Announced | None:
+def _announced(pack: str, announced: list[PackEntryPoint]) -> PackEntryPoint | None:
     if len(announced) > 1:
         who = " and ".join(one.distribution for one in announced)
         raise PackLoadError(pack, f"is announced by {who}; uninstall one, or name the module instead")

@@ -1,6 +1,6 @@
 """What a pack offers."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -52,24 +52,20 @@ class Descriptor(Generic[P]):
     """Says why it can't be used right now, or None; whoever gave it says when to ask again."""
 
     def __attrs_post_init__(self) -> None:
-        for name, fault in (
-            ("kind", fault_of_name(self.kind)),
-            ("id", fault_of_name(self.id)),
-            ("priority", fault_of_priority(self.priority)),
-            ("on_activate", _fault_of_hook(self.on_activate)),
-            ("on_deactivate", _fault_of_hook(self.on_deactivate)),
-            ("gate", _fault_of_hook(self.gate)),
-        ):
-            if fault:
-                raise DescriptorError(f"Descriptor({self.kind!r}, {self.id!r}).{name}: {fault}")
+        for name, fault in self._faults():
+            raise DescriptorError(f"Descriptor({self.kind!r}, {self.id!r}).{name}: {fault}")
+
+    def _faults(self) -> Iterator[tuple[str, str]]:
+        for name in ("kind", "id"):
+            if fault := fault_of_name(getattr(self, name)):
+                yield name, fault
+        if fault := fault_of_priority(self.priority):
+            yield "priority", fault
+        for name in ("on_activate", "on_deactivate", "gate"):
+            if (hook := getattr(self, name)) is not None and not callable(hook):
+                yield name, f"expected a function, got {type(hook).__name__}"
 
     @property
     def key(self) -> tuple[str, str]:
         """Name the stack this goes on."""
         return (self.kind, self.id)
-
-
-def _fault_of_hook(value: object) -> str | None:
-    if value is None or callable(value):
-        return None
-    return f"expected a function, got {type(value).__name__}"

@@ -95,6 +95,8 @@ class OverrideLayers:
 
     def resolve(self, kind: str, id: str, pack: str) -> Resolved:
         """Merge field by field what is said of *pack*'s entry on the stack of *kind* and *id*."""
+        if not (kind in self.runtime.by_kind or kind in self.host.by_kind or kind in self.manifest.by_kind):
+            return _NOTHING_SAID
         said = list(self._said_of(kind, id, pack))
         if not said:
             return _NOTHING_SAID

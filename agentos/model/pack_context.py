@@ -18,6 +18,22 @@ class SecretReader(Protocol):
         """Return the value of now, or None."""
         ...
 
+    def has(self, id: str) -> bool:
+        """Tell whether there is a value, without handing it out."""
+        ...
+
+    def mask(self, text: str) -> str:
+        """Return *text* without any value that the host knows."""
+        ...
+
+    def declare_more(self, ids: Iterable[str]) -> None:
+        """Let the pack read what a descriptor declares that it registered later."""
+        ...
+
+    def close(self) -> None:
+        """Let nothing be read any more."""
+        ...
+
 
 class SharedServices(Protocol):
     """Services that packs share: made once, released with their last owner."""
@@ -43,7 +59,7 @@ class SharedServices(Protocol):
 
 
 class Port(Protocol):
-    """One owner's door to the stacks, for what it registers while it runs."""
+    """What one owner registers descriptors with while it runs."""
 
     @property
     def source(self) -> Source:

@@ -1,6 +1,7 @@
 """Known values never leave: every text that goes out passes here."""
 
 import base64
+import functools
 import html
 import json
 import logging
@@ -152,8 +153,14 @@ class MaskingLogger(logging.LoggerAdapter[logging.Logger]):
     """A logger whose lines, tracebacks and extras are masked before any handler sees them."""
 
     def __init__(self, name: str, masker: Masker) -> None:
-        super().__init__(logging.getLogger(name), {})
+        self.extra = {}
+        self._called = name
         self._masker = masker
+
+    @functools.cached_property
+    def logger(self) -> logging.Logger:  # type: ignore[override]
+        """Return the logger beneath; most packs never log, so it is made when it is first needed."""
+        return logging.getLogger(self._called)
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         """Format, mask, and pass on."""

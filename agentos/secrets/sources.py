@@ -68,7 +68,10 @@ class Fallback:
 
 
 class SecretSources:
-    """Looks a secret up: run-time value, host, the pack's own, environment, `.env`; last, a host's `Fallback`."""
+    """Looks a secret up in the sources, in the order that `_candidates` states: nobody else puts them in order.
+
+    A manager has one; whoever wants to know what a loaded pack sees asks that one.
+    """
 
     def __init__(
         self,
@@ -104,6 +107,10 @@ class SecretSources:
         if self._catalog is None:
             self._catalog = SecretCatalog.shipped()
         return self._catalog
+
+    def hint(self, id: str) -> str:
+        """Name *id* with the way to set it."""
+        return self.catalog.hint(id)
 
     @property
     def fetches_later(self) -> bool:
@@ -179,6 +186,7 @@ class SecretSources:
         return None
 
     def _candidates(self, id: str, own: Mapping[str, str]) -> Iterable[tuple[str, str | None]]:
+        """Yield what each source has of *id*, the one that counts most first, with its name."""
         yield "set at run time", self._runtime.get(id)
         if not self._is_last:
             yield "the host", self._from_host(id)
@@ -187,7 +195,7 @@ class SecretSources:
             yield "the host", self._from_host(id)
 
     def _others(self, id: str, own: Mapping[str, str]) -> Iterable[tuple[str, str | None]]:
-        """Yield what packs, the environment and `.env` have."""
+        """Yield what the pack's own options, the environment and `.env` have."""
         yield "the pack entry's options", own.get(id)
         definition = self.catalog.get(id)
         for name in definition.variables if definition else ():

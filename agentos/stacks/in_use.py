@@ -7,7 +7,7 @@ from contextvars import ContextVar, Token
 
 from agentos.stacks.entry import Entry
 
-_mine: ContextVar[tuple["Users", ...]] = ContextVar("agentos_leases", default=())
+_mine: ContextVar[tuple["Users", ...]] = ContextVar("agentos_uses", default=())
 
 
 class Users:
@@ -56,8 +56,8 @@ class Users:
 
 
 @contextmanager
-def lease(entry: Entry) -> Iterator[None]:
+def in_use(entry: Entry) -> Iterator[None]:
     """Count a use of *entry* for the length of the block."""
-    users: Users | None = getattr(entry._seat, "users", None)  # noqa: SLF001 - the seat is this package's own
+    users: Users | None = getattr(entry._slot, "users", None)  # noqa: SLF001 - the slot is this package's own
     with nullcontext() if users is None else users.use():
         yield

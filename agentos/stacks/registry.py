@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import attrs
-
 from agentos.errors import DescriptorError
 from agentos.model.descriptor import Descriptor
 from agentos.model.source import Source
 from agentos.stacks.entry import Entry
-from agentos.stacks.in_use import lease
+from agentos.stacks.in_use import in_use
+from agentos.stacks.stack import Stack
 
 
-class Writer(Protocol):
+class StackWriter(Protocol):
     """Whoever may change stacks; a registry only asks it to."""
 
     async def register(self, descriptor: Descriptor[Any], *, source: Source | None = None) -> Entry:
@@ -33,14 +32,6 @@ class Writer(Protocol):
         ...
 
 
-@attrs.frozen(eq=False)
-class Stack:
-    """What stands on one stack: every entry, strongest first, and the active one. Replaced whole, never changed."""
-
-    entries: tuple[Entry, ...]
-    active: Entry | None
-
-
 class Registry:
     """The stacks of one kind.
 
@@ -49,7 +40,7 @@ class Registry:
 
     __slots__ = ("_stacks", "_writer", "kind", "version")
 
-    def __init__(self, kind: str, writer: Writer) -> None:
+    def __init__(self, kind: str, writer: StackWriter) -> None:
         self.kind = kind
         self._writer = writer
         self._stacks: dict[str, Stack] = {}
@@ -57,7 +48,7 @@ class Registry:
         """Goes up with every change of a stack: what was computed from one version holds for all of it."""
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> StackWriter:
         """Return the manager that keeps these stacks."""
         return self._writer
 
@@ -77,7 +68,7 @@ class Registry:
     def stack(self, id: str) -> list[Entry]:
         """Return the entries now on the stack, strongest first."""
         stack = self._stacks.get(id)
-        return [] if stack is None else list(stack.entries)
+        return [] if stack is None else stack.entries()
 
     def ids(self) -> list[str]:
         """Return every id that has a stack, in the order of first registration."""
@@ -93,7 +84,7 @@ class Registry:
         if entry is None:
             yield None
             return
-        with lease(entry):
+        with in_use(entry):
             yield entry
 
     async def register(self, descriptor: Descriptor[Any], *, source: Source | None = None) -> Entry:

@@ -20,7 +20,7 @@ from agentos import (
     ToolCall,
     ToolResult,
 )
-from agentos.loading.finder import Finder, Found
+from agentos.loading.finder import Finder, FoundPack
 from agentos.testing._examination_settings import folder_of
 from agentos.testing._furnishing import Prepare, furnished
 from agentos.testing._pack_sources import as_entry, folder_named
@@ -68,7 +68,7 @@ class Candidate:
     kept: dict[Any, Any] = attrs.field(factory=dict, repr=False)
     """What was worked out once and is of use to several checks."""
     _entry: PackEntry = attrs.field(init=False, repr=False)
-    _found: Found | None = attrs.field(default=None, init=False, repr=False)
+    _found: FoundPack | None = attrs.field(default=None, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         entry = as_entry(self.source, self.options)

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agentos.extensions.activation import Owner, Seat
 from agentos.model.tool_call import ToolResult
 from agentos.schema.validation import Checker, compile_schema
 from agentos.stacks.entry import Entry
+from agentos.stacks.slot import Owner, Slot
 from agentos.tools.definition import definition_hash
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.tool import Tool
@@ -31,7 +31,7 @@ class ReadyTool:
         "plain_handler",
         "plain_version",
         "qualified_id",
-        "seat",
+        "slot",
         "timeout",
         "tool",
         "users",
@@ -40,9 +40,9 @@ class ReadyTool:
     def __init__(self, entry: Entry, tool: Tool, default_timeout: float | None) -> None:
         self.entry = entry
         self.tool = tool
-        self.seat: Seat = entry._seat  # noqa: SLF001 - the seat belongs to the house
-        self.owner: Owner = self.seat.owner
-        self.users = self.seat.users
+        self.slot: Slot = entry._slot  # noqa: SLF001 - the slot is our own
+        self.owner: Owner = self.slot.owner
+        self.users = self.slot.users
         self.info: ToolInfo = info_of(entry, tool)
         self.qualified_id = self.info.fully_qualified_id
         self.checker = Checker(tool.input_schema, f"the input schema of tool {tool.name!r}", coerce=tool.coerce)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kit import descriptor, pack, states
 
 from agentos import EntryState, ExtensionManager
-from agentos.base.claims import Claims
+from agentos.base.locks import ChangeLocks
 
 
 class Slow:
@@ -198,19 +198,19 @@ async def test_a_change_cancelled_while_it_waits_for_its_turn_changes_nothing(ma
         st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3), min_size=1, max_size=3), max_size=8
     )
 )
-def test_claims_never_deadlock_and_never_overlap(plans):
+def test_locks_never_deadlock_and_never_overlap(plans):
     """Each plan is a chain of nested changes; each claims its keys while those further up hold theirs."""
 
     async def main():
-        claims = Claims()
+        locks = ChangeLocks()
         holders = {}
 
         async def nest(levels):
             if not levels:
                 await asyncio.sleep(0)
                 return
-            with claims.change() as change:
-                refused = await claims.acquire(change, levels[0])
+            with locks.change() as change:
+                refused = await locks.acquire(change, levels[0])
                 mine = list(set(levels[0]) - refused)
                 for key in mine:
                     assert key not in holders
@@ -221,6 +221,6 @@ def test_claims_never_deadlock_and_never_overlap(plans):
                     del holders[key]
 
         await asyncio.wait_for(asyncio.gather(*(nest(plan) for plan in plans)), 2)
-        await asyncio.wait_for(claims.idle(), 1)
+        await asyncio.wait_for(locks.idle(), 1)
 
     asyncio.run(main())

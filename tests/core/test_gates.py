@@ -14,7 +14,8 @@ from agentos import (
     ToolExecutor,
 )
 from agentos.model.source import Source
-from agentos.stacks.decide import Facts, Offer, decide
+from agentos.stacks.decide import Facts, judge
+from agentos.stacks.slot import Owner, Slot
 from agentos.tools.service import ToolsService
 
 
@@ -51,15 +52,16 @@ def reason_of(manager, id="a", kind="tool"):
 # -- deciding ------------------------------------------------------------------------------------------------------
 
 
-def test_decide_asks_the_gate(valve):
+def test_judging_asks_the_gate(valve):
     valve.reason = "closed for lunch"
-    (verdict,) = decide([Offer(descriptor("a", gate=valve), Source("p"), 1)], Facts())
+    owner = Owner(Source("p"), scope=None, context=None)
+    judged = judge(Slot(descriptor("a", gate=valve), owner, 1), Facts())
 
-    assert (str(verdict.state), verdict.reason) == ("gated", "closed for lunch")
+    assert judged.obstacle == ("gated", "closed for lunch")
 
 
 def test_facts_ask_a_descriptor_without_a_gate_nothing():
-    assert Facts().shut(Offer(descriptor("a"), Source("p"), 1)) is None
+    assert Facts().shut(descriptor("a")) is None
 
 
 def test_a_gate_that_is_no_function_is_refused():

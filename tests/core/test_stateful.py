@@ -350,6 +350,26 @@ class Stacks(RuleBasedStateMachine):
                 assert entry.priority == self.priority(model)
                 assert (entry.state is EntryState.FAILED) == (model.failed and self.is_failed_state(model))
                 assert entry.reason
+                assert entry.reason == self.reason(model) or not self.eligible(model)
+
+    def reason(self, model):
+        """Say why an eligible entry is in force or not, from a look at the whole stack."""
+        ranked, chain = self.ranked(model.spec.id), self.chain(model.spec.id)
+        eligible = [one for one in ranked if self.eligible(one)]
+        if model not in eligible:
+            return None
+        if model is not chain[0]:
+            if model in chain:
+                return f"wrapped by {chain[chain.index(model) - 1].pack} 1.0, which calls it"
+            return f"shadowed by {chain[-1].pack} 1.0: {self.comparison(chain[-1], model)}"
+        if len(eligible) > 1:
+            return f"strongest of {len(eligible)} eligible entries: {self.comparison(model, eligible[1])}"
+        return "the only entry" if len(ranked) == 1 else f"the only eligible entry of {len(ranked)}"
+
+    def comparison(self, winner, loser):
+        if self.priority(winner) != self.priority(loser):
+            return f"priority {self.priority(winner)} over {self.priority(loser)}"
+        return f"registered later at the same priority {self.priority(winner)}"
 
     def is_failed_state(self, model):
         model_without_failure = attrs.evolve(model, failed=False)

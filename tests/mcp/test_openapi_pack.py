@@ -108,7 +108,7 @@ async def call(host, name, /, principal=None, **arguments):
 
 def description_in(host):
     """Return how the one pack of *host* is described."""
-    (loaded,) = host.extensions._books
+    (loaded,) = host.extensions._packs
     return loaded.pack.description
 
 

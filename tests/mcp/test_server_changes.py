@@ -285,12 +285,12 @@ async def test_changes_without_clients_cost_nothing(host, server):
 
 
 async def test_one_manager_has_one_watcher_however_many_servers_there_were(host, era):
-    before = len(host.extensions._board._watchers)
+    before = len(host.extensions._registries._watchers)
     for _ in range(3):
         async with hearing(MCPServer(host), era):
             pass
 
-    assert len(host.extensions._board._watchers) <= before + 1
+    assert len(host.extensions._registries._watchers) <= before + 1
 
 
 async def test_a_client_that_introduces_itself_twice_is_told_once(host, server):

@@ -131,7 +131,7 @@ def _client(app: App, host: "AgentOS", endpoint: Endpoint) -> Any:
     except ImportError as error:
         raise Fail(str(error), code=UNUSABLE) from None
     _check_address(endpoint.base_url)
-    key = _key(app, host, endpoint.key)
+    key = _key(host, endpoint.key)
     if key is None and endpoint.base_url is None:
         raise Fail(
             f"there is no API key: the secret {endpoint.key!r} has no value",
@@ -154,14 +154,9 @@ def _check_address(url: str | None) -> None:
         raise Fail(f"--base-url: expected an address such as http://localhost:11434/v1, got {url!r}", code=USAGE)
 
 
-def _key(app: App, host: "AgentOS", id: str) -> str | None:
+def _key(host: "AgentOS", id: str) -> str | None:
     """Return the API key, from wherever secrets come; from now on it is masked in all that is said."""
-    from agentos.cli.layered_config import kept_secrets
-    from agentos.secrets.sources import SecretSources
-
-    dotenv = app.config.manifest.settings.dotenv
-    sources = SecretSources(kept_secrets(), dotenv=dotenv, masker=host.extensions.masker)
-    found = sources.find(id, {})
+    found = host.extensions.secret_sources.find(id, {})
     return None if found is None else found[0]
 
 

@@ -47,12 +47,11 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
         outcome = await manager.load(entry)
         tell("done", index=index, **_outcome(manager, outcome, entry.label, lint=request["lint"]))
         own |= {one.name: entry.options.get("secrets", {}) for one in manager.packs() if one.key == outcome.key}
-    sources = SecretSources(kept_secrets(), dotenv=config.manifest.settings.dotenv, masker=manager.masker)
     pins = await memory.pins.pending()
     pending = [{"tool": pin.tool, "state": pin.state, "reason": pin.message} for pin in pins]
     held = {pin.tool: pin.message for pin in pins}
     stacks = [
-        await _stack_data(sources, own, manager.registry(kind), id)
+        await _stack_data(manager.secret_sources, own, manager.registry(kind), id)
         for kind in manager.kinds()
         for id in manager.registry(kind).ids()
     ]
@@ -101,7 +100,7 @@ def _manager(config: Config, memory: Memory) -> ExtensionManager:
         secrets=kept_secrets(),
         overrides=config.overrides,
         dotenv=config.manifest.settings.dotenv,
-        keeper=memory.onlooker,
+        persistence=memory.onlooker,
         masker=memory.masker,
     )
 

@@ -18,7 +18,7 @@ from mcp import MCPError
 from agentos.access.pins import FOREIGN
 from agentos.base.foreign import to_the_end
 from agentos.errors import AgentOSError
-from agentos.extensions.manager import Arrival, put_off, put_off_end
+from agentos.extensions.deferral import DeferredActivation, defer_activation, defer_end
 from agentos.mcp.client.call_results import result_of
 from agentos.mcp.client.connection import Connection, Limits, Listing, LostError
 from agentos.mcp.client.progress_pace import Progress
@@ -123,15 +123,15 @@ class Bridge:
             self.server, secret=context.secret, words=self._words, logger=context.logger, limits=self._limits
         )
         connection.start()
-        arrival = Arrival(
+        activation = DeferredActivation(
             f"on_activate of {KIND}:{self.server.name} (pack {self.server.owner})",
             functools.partial(connection.wait, self.server.start_timeout, for_success=self.server.required),
             functools.partial(self._settle, connection),
         )
         try:
-            if not put_off(arrival):
-                await arrival.wait()
-                await arrival.settle()
+            if not defer_activation(activation):
+                await activation.wait()
+                await activation.finish()
         except BaseException:
             await to_the_end(self._close(connection))
             raise
@@ -156,7 +156,7 @@ class Bridge:
         if self._connection is not None:
             closing = asyncio.ensure_future(self._close(self._connection))
             wait = functools.partial(asyncio.wait, [closing])
-            if not put_off_end(wait):
+            if not defer_end(wait):
                 await to_the_end(wait())
         with contextlib.suppress(AgentOSError):  # at the end of the host nothing is decided any more
             await self._tools.refresh()

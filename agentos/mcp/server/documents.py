@@ -187,8 +187,8 @@ def _owner(info: ToolInfo) -> str:
 
 
 def _pack(name: str, infos: Sequence[ToolInfo], entry: Entry | None) -> Pack:
-    # The seat belongs to the house; what a host registers by itself has no pack behind it.
-    owner = None if entry is None or entry._seat is None else entry._seat.owner  # noqa: SLF001 - see above
+    # The slot belongs to the house; what a host registers by itself has no pack behind it.
+    owner = None if entry is None or entry._slot is None else entry._slot.owner  # noqa: SLF001 - see above
     described = getattr(getattr(owner, "pack", None), "description", "")
     version = None if entry is None else entry.source.version
     return Pack(name, version, described if isinstance(described, str) else "", tuple(infos))

@@ -1,9 +1,9 @@
-"""Who is changing what: claims on stacks, packs and services that can't deadlock.
+"""Who is changing what: locks on stacks, packs and services that can't deadlock.
 
-A change claims everything it touches at once, so two changes that touch different things run side by side and two
+A change locks everything it touches at once, so two changes that touch different things run side by side and two
 that touch the same thing run one after the other. A hook may start a change of its own; that change is a child of
 the one whose hook it is. A child that would have to wait for its own ancestor, or for somebody who waits for that
-ancestor, is refused the claim instead of being left waiting for ever, and the caller decides what that means.
+ancestor, is refused the lock instead of being left waiting for ever, and the caller decides what that means.
 """
 
 import asyncio
@@ -61,8 +61,8 @@ class _Waiter(NamedTuple):
     granted: "asyncio.Future[None]"
 
 
-class Claims:
-    """Hands out claims: all of a change's keys or none, first come first served."""
+class ChangeLocks:
+    """Hands out locks: all of a change's keys or none, first come first served."""
 
     def __init__(self) -> None:
         self._holders: dict[Hashable, Change] = {}
@@ -93,8 +93,11 @@ class Claims:
             await done
 
     async def acquire(self, change: Change, keys: Iterable[Hashable]) -> frozenset[Hashable]:
-        """Claim *keys* for *change*, and return those that it can't have without a deadlock."""
-        wanted = frozenset(key for key in keys if key not in change.held)
+        """Lock *keys* for *change*, and return those that it can't have without a deadlock."""
+        wanted = frozenset(keys) - change.held
+        if not self._waiters and self._is_free(wanted):
+            self._grant(change, wanted)
+            return frozenset()
         refused = self._refused(change, wanted)
         wanted -= refused
         if self._is_free(wanted) and (self._holds_anything(change) or not self._is_queued_for(wanted)):
