@@ -719,6 +719,18 @@ def test_a_priority_in_a_file_that_is_no_int_is_refused(tmp_path, name, text):
     assert "expected an int" in found["packs[0].priority"][0]
 
 
+def test_a_date_is_refused_where_text_is_expected_and_free_in_options(tmp_path):
+    file = write(tmp_path, "m.toml", "packs = [{module = 2026-01-31, options = {since = 2026-01-31}}]")
+
+    assert problems_of(ExtensionManifest.from_file, file) == {"packs[0].module": ["expected a string, got a date"]}
+
+
+def test_nan_is_no_number_of_seconds(tmp_path):
+    file = write(tmp_path, "m.toml", "proposalTtl = nan")
+
+    assert problems_of(ExtensionManifest.from_file, file) == {"proposalTtl": ["expected a number, got nan"]}
+
+
 @pytest.mark.parametrize("priority", [0, -1, 2**70])
 def test_any_int_is_a_priority(priority):
     assert PackEntry(module="m", priority=priority).priority == priority

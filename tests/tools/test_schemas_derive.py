@@ -1147,6 +1147,12 @@ class TestUnions:
         assert {"it": fitting, "path": Path("p")} == built(either, {"it": fitting, "path": "p"})
         assert {"it": other, "path": "p"} == built(either, {"it": other, "path": "p"})
 
+    def test_a_number_that_no_float_can_hold_is_an_error(self):
+        def take(x: float): ...
+
+        with pytest.raises(BuildError, match="a number that is not too large"):
+            derive_input(take).build({"x": 10**400})
+
     def test_what_fits_nothing_is_an_error(self):
         derived = derive_input(taking(Point | Path))
 
