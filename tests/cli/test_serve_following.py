@@ -43,7 +43,7 @@ async def served(monkeypatch):
     """Give a host that is followed, how to look once, and what was said."""
     monkeypatch.setattr(_following, "INTERVAL", 3600.0)
     app = App()
-    following = _following.Following(app)
+    following = _following.LiveChanges(app)
     following._out = told = Told()
     given = {"principals": following.principals, "extension_secrets": following.kept_secret, "dotenv": following.dotenv}
     async with app.host(**given) as host, following.watching(host):
@@ -165,7 +165,7 @@ async def test_a_pack_that_fails_when_it_is_enabled_ends_nothing(project, monkey
 
 async def test_principals_are_those_of_the_manifest_now(project, monkeypatch):
     app = App()
-    following = _following.Following(app)
+    following = _following.LiveChanges(app)
     async with app.host(principals=following.principals) as host:
         project.write("agentos.toml", MANIFEST.replace("notes:write", "notes:read") + "[principals.bob]\naccess = []\n")
         await following.look(host)

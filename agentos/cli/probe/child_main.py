@@ -184,7 +184,7 @@ async def _secret_data(
 
 def main() -> None:
     """Answer the request on stdin."""
-    serve_request(lambda request, teller: asyncio.run(probe(request, teller.tell, teller.mark)))
+    serve_request(lambda request, writer: asyncio.run(probe(request, writer.tell, writer.mark)))
 
 
 if __name__ == "__main__":

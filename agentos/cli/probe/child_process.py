@@ -137,7 +137,7 @@ def describe_end(child: ProbeProcess, message: Message | None) -> tuple[str, str
     if code is None:
         return "hung", "did not come to an end in time" if message is None else "closed its output and went on"
     if code >= 0:
-        return "exited", f"describe_end the process with exit code {code}"
+        return "exited", f"ended the process with exit code {code}"
     with contextlib.suppress(ValueError):
         return "crashed", f"was ended by {signal.Signals(-code).name}"
     return "crashed", f"was ended by signal {-code}"
