@@ -25,7 +25,6 @@ from agentos.extensions.registries import Registries
 from agentos.model.descriptor import Hook
 from agentos.model.pack_context import PackContext
 from agentos.secrets.masking import Masker, MaskingLogger
-from agentos.stacks.decide import choose
 from agentos.stacks.entry import Entry, EntryState, LifecycleContext
 from agentos.stacks.rank import rank
 from agentos.stacks.slot import Key, Slot
@@ -108,7 +107,7 @@ class StackActivator:
         while True:
             for key, stack in self._stacks(keys).items():
                 if stack.plan is None:
-                    stack.plan = choose(stack.eligible)
+                    self._registries.plan(stack)
                     planned[key] = stack
             if not planned:
                 return

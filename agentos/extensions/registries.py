@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from agentos.errors import HookError
 from agentos.secrets.sources import SecretSources
-from agentos.stacks.decide import Facts, judge
+from agentos.stacks.decide import Facts, choose, judge
 from agentos.stacks.entry import Entry
 from agentos.stacks.registry import Registry, StackWriter
 from agentos.stacks.slot import Key, Slot
@@ -122,6 +122,13 @@ class Registries:
             stack = self._unseen[key] = Stack()
         stack.place(slot, judge(slot, self._facts()))
         self.changes += 1
+
+    def plan(self, stack: Stack) -> None:
+        """Choose who is to be in force on *stack*, by a judgement of now: the last one may not be true any more."""
+        while stack.plan is None:
+            stack.plan = choose(stack.eligible)
+            for slot in [one for one in stack.plan if not stack.is_new(one)]:
+                self._place(slot)
 
     def secrets(self) -> list[str]:
         """Return every secret that something on a stack declares."""

@@ -69,6 +69,10 @@ class Stack:
         self._unshown[slot] = None
         self.plan = None
 
+    def is_new(self, slot: Slot) -> bool:
+        """Tell whether *slot* was placed since the last switch."""
+        return self._unshown is not None and slot in self._unshown
+
     # -- showing -----------------------------------------------------------------------------------------------
 
     def switch(self) -> list[tuple[Slot, Entry | None]]:

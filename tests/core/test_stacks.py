@@ -77,6 +77,25 @@ async def test_a_push_asks_nothing_of_those_that_stand_there(manager):
     assert asked == list(range(DEEP))
 
 
+async def test_what_comes_back_into_force_is_judged_again(manager):
+    shut = []
+    await manager.load_pack(pack("low", descriptor("a", gate=lambda: shut[0] if shut else None)))
+    await manager.load_pack(pack("high", descriptor("a")))
+    shut.append("changed meanwhile")
+    await manager.unload("high")
+
+    assert reasons(manager) == {"low": "changed meanwhile"}
+
+
+async def test_what_stays_in_force_is_judged_again_when_its_stack_changes(manager):
+    shut = []
+    await manager.load_pack(pack("high", descriptor("a", gate=lambda: shut[0] if shut else None)))
+    shut.append("changed meanwhile")
+    await manager.load_pack(pack("low", descriptor("a", priority=-1)))
+
+    assert reasons(manager) == {"high": "changed meanwhile", "low": "the only eligible entry of 2"}
+
+
 async def test_a_push_makes_new_entries_only_of_those_whose_state_changes(deep):
     shown = deep.registry("tool")._stacks["a"]._shown
     before = {id(entry) for entry in shown}
