@@ -51,13 +51,13 @@ from agentos.loading.curated import CuratedReport as CuratedReport
 from agentos.loading.curated import create_curated_manifest as create_curated_manifest
 from agentos.model.descriptor import Descriptor as Descriptor
 from agentos.model.descriptor import SecretRequirement as SecretRequirement
+from agentos.model.extension_pack import ExtensionPack as ExtensionPack
 from agentos.model.kind import Kind as Kind
 from agentos.model.kind import declare_kind as declare_kind
 from agentos.model.manifest import ExtensionManifest as ExtensionManifest
 from agentos.model.manifest import PackEntry as PackEntry
 from agentos.model.overrides import Override as Override
 from agentos.model.overrides import Overrides as Overrides
-from agentos.model.pack import ExtensionPack as ExtensionPack
 from agentos.model.pack_context import PackContext as PackContext
 from agentos.model.principal import Principal as Principal
 from agentos.model.report import LoadReport as LoadReport

@@ -24,11 +24,11 @@ from agentos.access.principals import Principals
 from agentos.access.proposals import Proposals
 from agentos.base.foreign import to_the_end
 from agentos.calls.approvals import Approvals
-from agentos.calls.catalog import ToolCatalog
 from agentos.calls.executor import ToolExecutor
 from agentos.calls.invocation import AccessServices
 from agentos.calls.orchestrator import ToolOrchestrator
 from agentos.calls.steps.record import AuditRecorder
+from agentos.calls.tool_catalog import ToolCatalog
 from agentos.errors import AgentOSError
 from agentos.extensions.manager import ExtensionManager
 from agentos.kinds.hitl_handler import Handlers

@@ -27,7 +27,7 @@ class Present:
             raise TypeError(f"principals: expected a mapping or a function, got {type(given).__name__}")
 
     async def of(self, stored: Principal) -> Principal:
-        """Return *stored* with no more than it held then and holds now; raise ProposalError if it is nobody any more.
+        """Return *stored* with no more than it held then and holds now; raise ProposalError if it is unknown now.
 
         The host itself is not asked about: it is who it is.
         """
@@ -40,9 +40,7 @@ class Present:
             self._logger.exception("who %s is now could not be told", stored.key)
             raise ProposalError(f"who {stored.key!r} is now could not be told; the host's log says why") from None
         if now is None:
-            raise ProposalError(
-                f"{stored.key!r}, for whom this was proposed, is nobody any more: the host has no such one"
-            )
+            raise ProposalError(f"{stored.key!r}, for whom this was proposed, is unknown to the host now")
         return narrower(stored, now)
 
     async def _found(self, stored: Principal) -> Principal | None:

@@ -50,7 +50,7 @@ def _has_keyword_context(function: Callable[..., Any]) -> bool:
 
 
 FOREIGN = (Exception, SystemExit, asyncio.CancelledError)
-"""What foreign code may raise without taking the house down; see `let_cancellation_pass`."""
+"""What foreign code may raise and fail by itself; see `let_cancellation_pass`."""
 
 
 def let_cancellation_pass(error: BaseException) -> None:

@@ -4,7 +4,7 @@ import attrs
 
 from agentos.access.proposals import Stored
 from agentos.base.canonical import digest
-from agentos.calls.catalog import ToolCatalog
+from agentos.calls.tool_catalog import ToolCatalog
 from agentos.tools.ready import ReadyTool
 from agentos.tools.tool import EFFECTS
 

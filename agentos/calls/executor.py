@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from agentos.calls.catalog import DEFAULT_TIMEOUT, ToolCatalog
 from agentos.calls.invocation import NO_SESSION, AccessServices, CallServices, Invocation
 from agentos.calls.pipeline import Pipeline
 from agentos.calls.results import Results
 from agentos.calls.steps.validate import checked_arguments
 from agentos.calls.threads import Threads
+from agentos.calls.tool_catalog import DEFAULT_TIMEOUT, ToolCatalog
 from agentos.model.principal import SYSTEM, Principal
 from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.secrets.masking import MaskingLogger

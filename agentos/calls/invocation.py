@@ -13,10 +13,10 @@ from agentos.access.gate import Decision
 from agentos.access.grants import Grant, Grants
 from agentos.access.idempotency import Idempotency
 from agentos.access.policy import Policy
-from agentos.calls.catalog import ToolCatalog
 from agentos.calls.results import Results
 from agentos.calls.threads import Threads
 from agentos.calls.time_limits import TimeLimits
+from agentos.calls.tool_catalog import ToolCatalog
 from agentos.extensions.events import EventBus
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult

@@ -268,7 +268,7 @@ def _prompts(tool: Tool) -> Iterable[str]:
 
 
 def _caller(principal: Principal | None) -> Principal:
-    """Return who calls: the host itself where nobody is named. Whatever else is given is nobody, never the host."""
+    """Return who calls: the host itself where nobody is named. What is not a Principal is an error, never the host."""
     if principal is None:
         return SYSTEM
     if type(principal) is not Principal:  # a subclass could say for itself what it may call

@@ -20,7 +20,7 @@ def manifests_in(folder: Path) -> list[Path]:
 
 
 def unusable_in(folder: Path) -> list[Path]:
-    """Return what has the name of a manifest in one folder, and is none."""
+    """Return what has the name of a manifest in one folder, and is not a file."""
     places = [folder / f"agentos{ending}" for ending in ENDINGS]
     return [path for path in places if fault_of_place(path) is not None]
 

@@ -14,9 +14,9 @@ from agentos.extensions.loaded import LoadedPack
 from agentos.extensions.services import ServiceHub
 from agentos.loading.finder import Finder, FoundPack
 from agentos.model.descriptor import Descriptor
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.kind import kind_of
 from agentos.model.manifest import PackEntry, fault_of_specifier
-from agentos.model.pack import ExtensionPack
 from agentos.model.pack_context import PackContext, Port, SecretReader
 from agentos.model.source import HOST, Source
 from agentos.secrets.masking import Masker, MaskingLogger

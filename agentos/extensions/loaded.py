@@ -7,8 +7,8 @@ import attrs
 
 from agentos.errors import PackLoadError, UnknownPackError
 from agentos.loading.finder import FoundPack
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.manifest import PackEntry
-from agentos.model.pack import ExtensionPack
 from agentos.model.report import PackRecord
 from agentos.stacks.slot import Owner, Slot
 

@@ -24,9 +24,9 @@ from agentos.extensions.registration import Registration
 from agentos.extensions.registries import Registries, Watcher
 from agentos.extensions.services import ServiceHub, Services
 from agentos.model.descriptor import Descriptor
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.manifest import ExtensionManifest, PackEntry, as_manifest
 from agentos.model.overrides import GROUPS, Override, OverrideLayers, Overrides, as_override, as_overrides
-from agentos.model.pack import ExtensionPack
 from agentos.model.pack_context import Port
 from agentos.model.report import LoadReport, PackOutcome, PackRecord
 from agentos.model.source import Source

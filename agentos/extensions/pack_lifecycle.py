@@ -15,8 +15,8 @@ from agentos.extensions.loaded import LoadedPack, LoadedPacks
 from agentos.extensions.persistence import Persistence
 from agentos.extensions.registration import Registration
 from agentos.extensions.registries import Registries
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.manifest import PackEntry
-from agentos.model.pack import ExtensionPack
 from agentos.model.report import PackOutcome, PackRecord
 from agentos.model.source import Source
 from agentos.secrets.masking import Masker, MaskingLogger

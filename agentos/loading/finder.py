@@ -10,9 +10,9 @@ from agentos.base.foreign import call_with, settled
 from agentos.errors import PackLoadError
 from agentos.loading.entry_points import GROUP, PackEntryPoint, PackEntryPoints
 from agentos.loading.modules import LoadedModule, is_path, load_name, load_path
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.field_checks import did_you_mean
 from agentos.model.manifest import PackEntry
-from agentos.model.pack import ExtensionPack
 from agentos.model.pack_context import PackContext
 
 EXPORTS = ("create_extension_pack", "pack")

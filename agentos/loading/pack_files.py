@@ -28,9 +28,9 @@ import attrs
 from agentos.errors import PackLoadError
 from agentos.loading.entry_points import GROUP, PackEntryPoint, PackEntryPoints
 from agentos.loading.modules import is_path
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.field_checks import did_you_mean
 from agentos.model.manifest import PackEntry
-from agentos.model.pack import ExtensionPack
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
@@ -403,7 +403,7 @@ def _brought(one: "Distribution", located: _Located) -> bool:
 
 
 def _project_of(one: "Distribution") -> Path | None:
-    """Return the folder that a distribution is an editable install of; None if it is none."""
+    """Return the folder that a distribution is an editable install of; None if it is not editable."""
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import attrs
 
 from agentos.errors import ManifestError, Problem
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.field_checks import fault_of_owner, fault_of_priority, frozen_mapping
 from agentos.model.overrides import Overrides, as_overrides, structure_overrides
-from agentos.model.pack import ExtensionPack
 from agentos.model.parsing import check, plain, read_file, show_path, structure
 from agentos.model.settings import Settings, problems_of_settings, structure_settings
 

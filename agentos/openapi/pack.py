@@ -24,8 +24,8 @@ import attrs
 from agentos.access.pins import FOREIGN
 from agentos.errors import AgentOSError, ManifestError, Problem, SecretError, ToolDefinitionError
 from agentos.model.descriptor import Descriptor, SecretRequirement
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.field_checks import did_you_mean
-from agentos.model.pack import ExtensionPack
 from agentos.model.pack_context import PackContext
 from agentos.openapi.document import OpenAPIDocument, OpenAPIOperation, Request, _address
 from agentos.openapi.projection import ProjectedTool, project
@@ -495,7 +495,7 @@ async def _preview(operation: OpenAPIOperation, base: str, arguments: Any, conte
 
 
 def _check_names(options: Options, document: OpenAPIDocument, origin: str) -> None:
-    """Refuse names of operations that are none: a slip there would leave in what was meant to be left out."""
+    """Refuse unknown names of operations: a slip there would leave in what was meant to be left out."""
     known = dict.fromkeys(name for one in document.operations().values() for name in (one.id, str(one)))
     said = {"effects": options.effects, "include": options.include, "exclude": options.exclude}
     problems = [

@@ -47,7 +47,7 @@ class CallUnderWay(Protocol):
         ...
 
 
-class _Delivery:
+class _Notice:
     """Something already posted; awaiting it waits until listeners have heard it."""
 
     __slots__ = ("_deliver",)
@@ -129,16 +129,16 @@ class ToolContext:
         """
         return self._call.ready.owner.scope.mask(text)
 
-    def report_progress(self, done: float, total: float | None = None, message: str = "") -> _Delivery:
+    def report_progress(self, done: float, total: float | None = None, message: str = "") -> _Notice:
         """Tell the host how far the call is. Await it on the event loop; from a thread just call it."""
         return self._tell("progress", {"done": done, "total": total, "message": message})
 
-    def send_content(self, text: str) -> _Delivery:
+    def send_content(self, text: str) -> _Notice:
         """Tell the host a part of the result before the whole is there."""
         return self._tell("content", {"content": text})
 
-    def _tell(self, kind: str, said: Mapping[str, Any]) -> _Delivery:
-        return _Delivery(self._call.tell(kind, self._loop, said))
+    def _tell(self, kind: str, said: Mapping[str, Any]) -> _Notice:
+        return _Notice(self._call.tell(kind, self._loop, said))
 
     def call(self, name: str, arguments: Any = None) -> Any:
         """Call another tool for the same principal, through the same steps.

@@ -107,7 +107,7 @@ async def test_a_proposer_that_is_nobody_any_more_is_refused_in_words_of_its_own
     async with hosted(None, log, told(bob=Principal("bob"))) as host:
         result = await host.approvals.approve(await proposed(host))
 
-    assert (kind(result), "is nobody any more" in result.error.message, log) == ("ProposalInvalid", True, [])
+    assert (kind(result), "is unknown to the host now" in result.error.message, log) == ("ProposalInvalid", True, [])
 
 
 @WAYS
@@ -173,7 +173,7 @@ async def test_an_edit_asks_who_the_proposer_is_now(log):
 async def test_an_edit_for_nobody_is_refused(log):
     async with hosted(None, log, {}) as host:
         id = await proposed(host)
-        with pytest.raises(ProposalError, match="nobody any more"):
+        with pytest.raises(ProposalError, match="is unknown to the host now"):
             await host.approvals.edit(id, {"n": 2})
 
 

@@ -254,3 +254,38 @@ def test_importing_agentos_changes_no_setting_of_the_process():
     """)
 
     assert changed == []
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+NAMED_FOR_SOMETHING = ("agentos.cli.commands.", "agentos.kinds.", "agentos.calls.steps.", "agentos.interop.")
+"""Modules of these rooms have the name of their command, kind, step or library, whatever else is called so."""
+
+
+def twice(named):
+    """Return the names that several places have."""
+    places = {}
+    for name, place in named:
+        places.setdefault(name, []).append(place)
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_no_two_classes_share_a_name():
+    named = [
+        (node.name.lstrip("_"), module)
+        for module, file in MODULES.items()
+        for node in ast.parse(file.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+
+    assert twice(named) == {}
+
+
+def test_no_two_public_modules_share_a_name():
+    named = [
+        (module.rpartition(".")[2], module)
+        for module, file in MODULES.items()
+        if file.name != "__init__.py" and not module.startswith(NAMED_FOR_SOMETHING) and "._" not in module
+    ]
+
+    assert twice(named) == {}

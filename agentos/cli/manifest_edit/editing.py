@@ -18,7 +18,7 @@ from agentos.cli.manifest_edit.edits import GONE, Keys
 from agentos.model.parsing import parse_text, read_file
 
 _COMMENT = re.compile(r"""(?:[^"'#]|"[^"]*"|'[^']*'|(?<=\S)#)*?(?<!\S)(#.*)""")
-"""A line with a comment behind whatever stands there; signs in quotes are none."""
+"""A line with a comment behind whatever stands there; a sign in quotes begins no comment."""
 
 
 def add_pack(path: Path, entry: Mapping[str, Any]) -> None:

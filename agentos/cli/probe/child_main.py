@@ -19,7 +19,7 @@ from agentos.cli.store_faults import faults_of_file
 from agentos.cli.terminal.output import plain
 from agentos.errors import AgentOSError, StoreError
 from agentos.model.descriptor import SecretRequirement
-from agentos.model.pack import ExtensionPack
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.report import PackOutcome
 from agentos.secrets.sources import SecretSources
 from agentos.stacks.entry import Entry, EntryState
@@ -168,7 +168,7 @@ async def _entry_data(sources: SecretSources, own: Mapping[str, str], entry: Ent
 
 
 def _access_rules(entry: Entry) -> list[str] | None:
-    """Return what a principal needs to call a tool; None for what is none."""
+    """Return what a principal needs to call a tool; None for anything but a tool."""
     tool: Any = as_tool(entry.payload) if entry.kind == "tool" else None
     return None if tool is None else [] if tool.is_public else list(tool.required_access)
 

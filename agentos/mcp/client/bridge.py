@@ -26,7 +26,7 @@ from agentos.mcp.client.server_spec import Server
 from agentos.mcp.client.server_text import Words
 from agentos.mcp.client.tool_checks import BadToolError, Skipped, Vetting
 from agentos.model.descriptor import Descriptor
-from agentos.model.pack import ExtensionPack
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.pack_context import PackContext
 from agentos.model.tool_call import ToolResult
 from agentos.tools.tool import Tool

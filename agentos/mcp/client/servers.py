@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 from agentos.errors import ManifestError, Problem
 from agentos.interop._sdk_imports import needed
 from agentos.mcp.client.server_spec import REFERENCE, SECRET, MissingSecretError, Server, filled
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.field_checks import fault_of_name
 from agentos.model.manifest import ExtensionManifest, PackEntry, fault_of_server_name
-from agentos.model.pack import ExtensionPack
 from agentos.model.parsing import check, plain, show_path
 from agentos.tools.tool import PUBLIC, Access
 

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from agentos.model.descriptor import Descriptor
-from agentos.model.pack import ExtensionPack
+from agentos.model.extension_pack import ExtensionPack
 from agentos.tools.lint.lint_rules import PACK_RULES, TOOL_RULES, hidden_characters, pack_rule, tool_rule
 from agentos.tools.lint.subject import Remark, Severity, Spot, Subject, subject
 

@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from agentos.model.extension_pack import ExtensionPack
 from agentos.model.field_checks import did_you_mean
-from agentos.model.pack import ExtensionPack
 from agentos.schema.references import pointed, resolved
 from agentos.secrets.catalog import SecretCatalog
 from agentos.tools.lint.subject import Json, Remark, Spot, Subject, clip, each, said, visible
