@@ -29,7 +29,7 @@ from agentos.calls.orchestrator import ToolOrchestrator
 from agentos.calls.runner import Runner
 from agentos.errors import AgentOSError
 from agentos.extensions.manager import ExtensionManager
-from agentos.kinds.hitl_handler import Handlers
+from agentos.kinds.hitl_handler import ProposalHandlers
 from agentos.model.manifest import ExtensionManifest, as_manifest
 from agentos.model.overrides import Overrides
 from agentos.model.report import LoadReport
@@ -166,7 +166,7 @@ class AgentOS:
             store=store,
             masker=masker,
             clock=clock,
-            ask=Handlers(self.extensions).ask,
+            ask=ProposalHandlers(self.extensions).ask,
             principals=principals,
         )
         audit.after_batch = self._look_around
@@ -273,9 +273,9 @@ def _with_servers(manifest: ExtensionManifest) -> ExtensionManifest:
     """Return a manifest whose MCP servers are entries like all others, after its packs."""
     if not manifest.mcp_servers:
         return manifest
-    from agentos.mcp.client.servers import entries_of
+    from agentos.mcp.client.manifest_servers import server_entries
 
-    return attrs.evolve(manifest, packs=(*manifest.packs, *entries_of(manifest)), mcp_servers={})
+    return attrs.evolve(manifest, packs=(*manifest.packs, *server_entries(manifest)), mcp_servers={})
 
 
 def _policy(said: Settings, budget: Budget | Iterable[Budget] | None, **given: Any) -> Policy:

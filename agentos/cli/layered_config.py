@@ -127,9 +127,9 @@ class Config:
     @property
     def entries(self) -> tuple[PackEntry, ...]:
         """Return what is loaded, in order: the packs, then the MCP servers."""
-        from agentos.mcp.client.servers import entries_of
+        from agentos.mcp.client.manifest_servers import server_entries
 
-        return (*self.manifest.packs, *entries_of(self.manifest))
+        return (*self.manifest.packs, *server_entries(self.manifest))
 
 
 # -- finding ---------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def _tried(problems: list[str], read: Callable[[Any], T], what: Any) -> T | None
 
 def _servers(manifest: ExtensionManifest) -> None:
     if manifest.mcp_servers:
-        from agentos.mcp.client.servers import parse_servers
+        from agentos.mcp.client.manifest_servers import parse_servers
 
         parse_servers(manifest.mcp_servers)
 

@@ -41,37 +41,37 @@ def _branches(root: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]
     for keyword in ("$ref", "allOf", *_ANY):
         if keyword in root:
             given = [{"$ref": root["$ref"]}] if keyword == "$ref" else root[keyword]
-            found = [branch for branch in (resolved(one, root) for one in given) if isinstance(branch, dict)]
+            found = [branch for branch in (follow_reference(one, root) for one in given) if isinstance(branch, dict)]
             if found:
                 yield keyword, found
 
 
-def resolved(schema: Any, root: dict[str, Any]) -> Any:
+def follow_reference(schema: Any, root: dict[str, Any]) -> Any:
     """Return what a local reference leads to; what is no reference is itself, and a dead or endless one is None."""
     seen: set[str] = set()
     while isinstance(schema, dict) and isinstance(reference := schema.get("$ref"), str):
         if reference in seen:
             return None
         seen.add(reference)
-        schema = pointed(reference, root)
+        schema = part_at(reference, root)
     return schema
 
 
-def pointed(reference: str, root: dict[str, Any]) -> Any:
+def part_at(reference: str, root: dict[str, Any]) -> Any:
     """Return the part of *root* that a local reference names, or None."""
     if not reference.startswith("#"):
         return None
     node: Any = root
     for part in reference[1:].split("/")[1:]:
-        node = node.get(key_of(part)) if isinstance(node, dict) else None
+        node = node.get(decode_pointer(part)) if isinstance(node, dict) else None
     return node
 
 
-def key_of(part: str) -> str:
+def decode_pointer(part: str) -> str:
     """Return the key that a part of a reference stands for."""
     return unquote(part).replace("~1", "/").replace("~0", "~")
 
 
-def part_of(key: str) -> str:
+def encode_pointer(key: str) -> str:
     """Return how a reference says *key*."""
     return quote(key.replace("~", "~0").replace("/", "~1"), safe="", errors="replace")

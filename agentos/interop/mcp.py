@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from agentos.interop._provider_calls import ToolHost, ToolList, active_tools, provider_list
 from agentos.interop._provider_schemas import object_schema
-from agentos.interop._shared import Host, ToolList, active_tools, provider_list
 from agentos.model.principal import Principal
 from agentos.schema.validation import to_plain_json
 from agentos.tools.listing import ToolInfo
@@ -13,7 +13,7 @@ from agentos.tools.tool import Tool
 from agentos.tools.wire_names import WireNames
 
 
-def tools(host: Host, principal: Principal | None = None) -> ToolList:
+def tools(host: ToolHost, principal: Principal | None = None) -> ToolList:
     """Return what *principal* is offered, as MCP lists tools.
 
     Items are kept for the next request: copy one before writing to it.
@@ -21,7 +21,7 @@ def tools(host: Host, principal: Principal | None = None) -> ToolList:
     return provider_list(host, principal, "mcp", partial(_build, host))
 
 
-def _build(host: Host, infos: Sequence[ToolInfo], names: WireNames) -> ToolList:
+def _build(host: ToolHost, infos: Sequence[ToolInfo], names: WireNames) -> ToolList:
     known = active_tools(host)
     return ToolList((_tool(info, names.to_wire[info.name], known.get(info.name)) for info in infos), names)
 

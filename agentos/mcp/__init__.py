@@ -3,7 +3,8 @@
 server/  the host's tools for clients of both eras: MCPServer, serve_stdio
 http/    the same over streamable HTTP: http_app, serve_http
 auth/    who a bearer token stands for: JWTVerifier, TokenFile
-client/  servers of others, each taken in as a pack
+client/  other MCP servers, each loaded as a pack
+json_rpc.py  JSON-RPC messages in a stream of bytes: what both sides read
 
 Nothing here imports the SDK before it is asked for.
 """
@@ -14,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentos.mcp.auth import JWTVerifier, TokenFile
     from agentos.mcp.http.serving import http_app, serve_http
-    from agentos.mcp.server.server import MCPServer, serve_stdio
+    from agentos.mcp.server.mcp_server import MCPServer, serve_stdio
 
 _HOMES = {
     "JWTVerifier": "auth",
-    "MCPServer": "server.server",
+    "MCPServer": "server.mcp_server",
     "TokenFile": "auth",
     "http_app": "http.serving",
     "serve_http": "http.serving",
-    "serve_stdio": "server.server",
+    "serve_stdio": "server.mcp_server",
 }
 
 __all__ = ["JWTVerifier", "MCPServer", "TokenFile", "http_app", "serve_http", "serve_stdio"]
@@ -31,9 +32,9 @@ __all__ = ["JWTVerifier", "MCPServer", "TokenFile", "http_app", "serve_http", "s
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from agentos.interop._sdk_imports import needed
+    from agentos.base.extras import import_extra
 
-    needed("mcp", "mcp")
+    import_extra("mcp", "mcp")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 

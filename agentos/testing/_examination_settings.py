@@ -9,7 +9,7 @@ from agentos.errors import AgentOSError
 from agentos.loading.modules import is_path
 from agentos.model.field_checks import did_you_mean
 from agentos.model.parsing import read_file
-from agentos.testing._furnishing import PREPARING, read_prepare
+from agentos.testing._preparation import PREPARE_FILE, read_prepare
 
 OWN_FILE = "conformance.toml"
 """What a distribution's folder says of its pack, if it is named by that folder."""
@@ -19,9 +19,9 @@ class SettingsError(ValueError):
     """A setting of an examination that can't be meant: it names the place and the way out."""
 
 
-def own_settings(folder: Path) -> dict[str, Any]:
+def folder_settings(folder: Path) -> dict[str, Any]:
     """Return what the folder of a distribution says of its pack, in `conformance.toml` and `conformance.py`."""
-    file, preparing = folder / OWN_FILE, folder / PREPARING
+    file, preparing = folder / OWN_FILE, folder / PREPARE_FILE
     settings = settings_in(file, read_table(file)) if file.is_file() else {}
     if preparing.is_file():
         settings.setdefault("prepare", read_prepare(preparing))
@@ -37,12 +37,12 @@ def read_table(file: Path) -> dict[str, Any]:
     return found
 
 
-def settings_in(file: Path, said: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+def settings_in(file: Path, given: Mapping[str, Any], place: str = "") -> dict[str, Any]:
     """Return the settings of a table in *file*, checked, with its paths as they are meant there."""
     where = f"{file}: {place}"
-    settings = checked(said, where)
+    settings = check_settings(given, where)
     if "seed" in settings:
-        settings["seed"] = folder_of(settings["seed"], file.parent, where)
+        settings["seed"] = seed_folder(settings["seed"], file.parent, where)
     if "beneath" in settings:
         settings["beneath"] = [_from(file.parent, one) for one in settings["beneath"]]
     if isinstance(settings.get("prepare"), str):
@@ -55,7 +55,7 @@ def _from(base: Path, pack: Any) -> Any:
     return base / pack if isinstance(pack, str) and is_path(pack) else pack
 
 
-def folder_of(seed: str | Path, base: Path, where: str = "") -> Path:
+def seed_folder(seed: str | Path, base: Path, where: str = "") -> Path:
     """Return the folder that *seed* names, seen from *base*."""
     folder = base / seed
     if not folder.is_dir():
@@ -66,16 +66,16 @@ def folder_of(seed: str | Path, base: Path, where: str = "") -> Path:
 # -- what each of them may be ------------------------------------------------------------------------------------------
 
 
-def checked(said: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+def check_settings(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """Return *said* if its keys are known and its values can be meant."""
-    for key, value in said.items():
+    for key, value in given.items():
         if key not in _RULES:
             known = ", ".join(_RULES)
             raise SettingsError(f"{where}unknown key {key!r}{did_you_mean(key, _RULES)}; known: {known}")
         fault = _RULES[key](value)
         if fault is not None:
             raise SettingsError(f"{where}{key}{fault}")
-    return dict(said)
+    return dict(given)
 
 
 def _a_mapping(value: Any) -> str | None:
@@ -164,7 +164,7 @@ _RULES: dict[str, Callable[[Any], str | None]] = {
 # -- names that only a loaded pack knows -------------------------------------------------------------------------------
 
 
-def known_among(names: Iterable[str], known: Collection[str], where: str, what: str) -> None:
+def check_known(names: Iterable[str], known: Collection[str], where: str, what: str) -> None:
     """Refuse a name that is not among *known*, with the nearest one."""
     for name in names:
         if name not in known:

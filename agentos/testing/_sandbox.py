@@ -23,28 +23,28 @@ from typing import Any
 import attrs
 
 from agentos.secrets.catalog import SecretCatalog
-from agentos.testing._thread_pool import CountingPool, counted
+from agentos.testing._thread_pool import CountingPool, counting_pool
 from agentos.testing.network import Attempt, offline
 
-_entered: ContextVar["Laboratory"] = ContextVar("agentos_laboratory")
-FRESH = "{tmp}"
+_current: ContextVar["Sandbox"] = ContextVar("agentos_laboratory")
+FOLDER_PLACEHOLDER = "{tmp}"
 _PLACE = re.compile(r"\{([^\W\d]\w*)\}")
 
 
-def filled_in(value: Any) -> Any:
+def fill_placeholders(value: Any) -> Any:
     """Return a value with what the room that was entered knows in the place of every `{tmp}` and `{name}`.
 
     A text that is nothing but a name becomes the value as it is, a number for instance. Other braces stay.
     """
-    room = _entered.get(None)
+    sandbox = _current.get(None)
     if isinstance(value, str):
-        return value if room is None or "{" not in value else _filled(value, room.names)
+        return value if sandbox is None or "{" not in value else _fill(value, sandbox.names)
     if isinstance(value, Mapping):
-        return {key: filled_in(inner) for key, inner in value.items()}
-    return [filled_in(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: fill_placeholders(inner) for key, inner in value.items()}
+    return [fill_placeholders(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _filled(text: str, names: Mapping[str, Any]) -> Any:
+def _fill(text: str, names: Mapping[str, Any]) -> Any:
     whole = _PLACE.fullmatch(text)
     if whole is not None:
         return names.get(whole[1], text)
@@ -52,7 +52,7 @@ def _filled(text: str, names: Mapping[str, Any]) -> Any:
 
 
 @attrs.define
-class Laboratory:
+class Sandbox:
     """What is known of the time since the room was entered."""
 
     folder: Path
@@ -60,8 +60,8 @@ class Laboratory:
     records: list[logging.LogRecord]
     warned: list[warnings.WarningMessage]
     printed: io.StringIO
-    complained: io.StringIO
-    lost: list[str]
+    error_output: io.StringIO
+    loop_complaints: list[str]
     """What the event loop was told about exceptions and tasks that nobody looked at."""
     written: Callable[[], str] = attrs.field(repr=False)
     """Read what was written to the descriptor of standard output itself."""
@@ -74,11 +74,11 @@ class Laboratory:
     def __attrs_post_init__(self) -> None:
         self.names.setdefault("tmp", str(self.data))
 
-    def begin(self) -> None:
+    def forget_notes(self) -> None:
         """Forget what was noted until now."""
-        for noted in (self.attempts, self.records, self.warned, self.lost):
+        for noted in (self.attempts, self.records, self.warned, self.loop_complaints):
             del noted[:]
-        for stream in (self.printed, self.complained):
+        for stream in (self.printed, self.error_output):
             stream.seek(0)
             stream.truncate()
         self.skipped = len(self.written())
@@ -116,7 +116,7 @@ def _message(record: logging.LogRecord) -> str:
     return f"{text} {record.exc_info[1]!r}" if record.exc_info and record.exc_info[1] else text
 
 
-class _Notes(logging.Handler):
+class _LogCollector(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.records: list[logging.LogRecord] = []
@@ -126,16 +126,16 @@ class _Notes(logging.Handler):
 
 
 @contextmanager
-def laboratory() -> Iterator[Laboratory]:
+def enter_sandbox() -> Iterator[Sandbox]:
     """Enter the room, and leave the process as it was."""
-    notes, printed, complained = _Notes(), io.StringIO(), io.StringIO()
+    notes, printed, error_output = _LogCollector(), io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as undo:
-        _open.append(undo)
-        undo.callback(_open.remove, undo)
+        _open_sandboxes.append(undo)
+        undo.callback(_open_sandboxes.remove, undo)
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="agentos-", ignore_cleanup_errors=True)))
         for name in ("tmp", "cwd", "data"):
             (folder / name).mkdir()
-        undo.enter_context(_settings_kept())
+        undo.enter_context(_process_settings_restored())
         undo.enter_context(_environment({"TMPDIR": str(folder / "tmp")}))
         undo.enter_context(_temporary_folder(str(folder / "tmp")))
         undo.enter_context(_import_path())
@@ -143,42 +143,44 @@ def laboratory() -> Iterator[Laboratory]:
         undo.enter_context(_logged_to(notes))
         written = undo.enter_context(_descriptor_redirected(_STANDARD_OUTPUT, folder))
         undo.enter_context(contextlib.redirect_stdout(printed))
-        undo.enter_context(contextlib.redirect_stderr(complained))
+        undo.enter_context(contextlib.redirect_stderr(error_output))
         warned = undo.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        undo.enter_context(_fresh_garbage())
-        lost = undo.enter_context(_told_by_loop())
-        pool = undo.enter_context(counted())
+        undo.enter_context(_old_objects_frozen())
+        loop_complaints = undo.enter_context(_loop_complaints())
+        pool = undo.enter_context(counting_pool())
         attempts = undo.enter_context(offline(files=True))
-        room = Laboratory(folder, attempts, notes.records, warned, printed, complained, lost, written, pool)
-        undo.callback(_forgotten, _entered.set(room))
-        yield room
+        sandbox = Sandbox(
+            folder, attempts, notes.records, warned, printed, error_output, loop_complaints, written, pool
+        )
+        undo.callback(_reset_current, _current.set(sandbox))
+        yield sandbox
 
 
 def work_in_pool() -> dict[Any, str]:
     """Return what waits or runs in the event loop's pool of the room that was entered, each with its name."""
-    room = _entered.get(None)
-    return {} if room is None else room.pool.unfinished
+    sandbox = _current.get(None)
+    return {} if sandbox is None else sandbox.pool.unfinished
 
 
-_open: list[contextlib.ExitStack] = []
+_open_sandboxes: list[contextlib.ExitStack] = []
 """How to leave the rooms that were entered and not left, the innermost last."""
 
 
 @contextmanager
-def unwinding() -> Iterator[None]:
+def leaving_sandboxes() -> Iterator[None]:
     """Leave at the end of the block every room that was entered in it, also where the loop that did so is gone."""
-    depth = len(_open)
+    depth = len(_open_sandboxes)
     try:
         yield
     finally:
-        while len(_open) > depth:
-            _open[-1].close()
+        while len(_open_sandboxes) > depth:
+            _open_sandboxes[-1].close()
 
 
-def _forgotten(token: Token["Laboratory"]) -> None:
+def _reset_current(token: Token["Sandbox"]) -> None:
     with contextlib.suppress(ValueError):  # it was entered in a task that is gone, and whose context is gone with it
-        _entered.reset(token)
+        _current.reset(token)
 
 
 _STANDARD_OUTPUT = 1
@@ -219,24 +221,24 @@ def _flush() -> None:
 
 
 @contextmanager
-def _told_by_loop() -> Iterator[list[str]]:
+def _loop_complaints() -> Iterator[list[str]]:
     """Note what the running event loop complains about."""
-    told: list[str] = []
+    complaints: list[str] = []
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
 
     def note(_: Any, context: Mapping[str, Any]) -> None:
-        told.append(f"{context.get('message')} {context.get('exception')!r}")
+        complaints.append(f"{context.get('message')} {context.get('exception')!r}")
 
     loop.set_exception_handler(note)
     try:
-        yield told
+        yield complaints
     finally:
         loop.set_exception_handler(before)
 
 
 @contextmanager
-def _settings_kept() -> Iterator[None]:
+def _process_settings_restored() -> Iterator[None]:
     """Put back at the end what a pack may have changed for the whole process."""
     handlers = {one: signal.getsignal(one) for one in signal.valid_signals()}
     hooks = sys.excepthook, sys.unraisablehook, threading.excepthook
@@ -283,7 +285,7 @@ def _temporary_folder(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def _fresh_garbage() -> Iterator[None]:
+def _old_objects_frozen() -> Iterator[None]:
     """Keep what is old out of garbage collections: they are quick then, and find only what is of this room."""
     if gc.get_freeze_count():  # somebody else's doing, and not to be undone
         yield
@@ -326,7 +328,7 @@ def settings_of_process() -> dict[str, Any]:
     return {
         **{f"the environment variable {name}": value for name, value in os.environ.items()},
         **handlers,
-        "the working folder": _here(),
+        "the working folder": _working_folder(),
         "sys.path": tuple(sys.path),
         "sys.meta_path": tuple(id(one) for one in sys.meta_path),
         "sys.excepthook": sys.excepthook,
@@ -356,7 +358,7 @@ def _has_name(one: Any) -> bool:
     return hasattr(one, "name")
 
 
-def _here() -> str:
+def _working_folder() -> str:
     try:
         return str(Path.cwd())
     except OSError:

@@ -42,7 +42,7 @@ def _named(fn: Any) -> str:
 
 
 @contextmanager
-def counted() -> Iterator[CountingPool]:
+def counting_pool() -> Iterator[CountingPool]:
     """Have the running event loop work in a pool that counts. What goes on at the end is waited for by nobody."""
     loop, pool = asyncio.get_running_loop(), CountingPool()
     before = getattr(loop, "_default_executor", None)  # there is no other way to ask

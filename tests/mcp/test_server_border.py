@@ -15,7 +15,7 @@ from opentelemetry import trace
 import agentos.mcp
 from agentos import Principal
 from agentos.mcp import MCPServer
-from agentos.mcp.server import server as serving
+from agentos.mcp.server import mcp_server as serving
 
 sys.path.append(str(Path(__file__).parent))
 import fixture_pack as pack
@@ -203,19 +203,19 @@ async def passed(request):
 @pytest.mark.parametrize(("meta", "seen"), [(None, []), ({}, []), ({"traceparent": "00-0-0-0"}, ["tools/call"])])
 async def test_without_anybody_who_collects_spans_none_is_made_unless_one_is_to_be_continued(meta, seen):
     spans = Spans()
-    answer = await serving._spared(spans)(Request(meta), passed)
+    answer = await serving._skip_unused_spans(spans)(Request(meta), passed)
 
     assert (answer, spans.seen) == ("answer", seen)
 
 
 def test_any_other_middleware_of_the_sdk_is_left_alone():
-    assert serving._spared(passed) is passed
+    assert serving._skip_unused_spans(passed) is passed
 
 
 async def test_whoever_collects_spans_gets_them(monkeypatch):
     monkeypatch.setattr(serving, "get_tracer_provider", lambda: trace.NoOpTracerProvider())
     spans = Spans()
-    await serving._spared(spans)(Request(None), passed)
+    await serving._skip_unused_spans(spans)(Request(None), passed)
 
     assert spans.seen == ["tools/call"]
 

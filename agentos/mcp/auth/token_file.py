@@ -14,13 +14,13 @@ from agentos.access.principals import narrower
 from agentos.mcp.auth.token_records import (
     SecretHash,
     TokenEntry,
-    changing,
+    changing_entries,
     checked_principal,
-    compose,
+    join_token,
     read_entries,
-    split,
+    split_token,
 )
-from agentos.mcp.auth.verified import TOKEN_LIMIT, Verified, note
+from agentos.mcp.auth.verifier import TOKEN_LIMIT, Verified, log_refusal
 from agentos.model.principal import EVERYTHING, Principal
 
 
@@ -78,9 +78,9 @@ class TokenFile:
             audience=audience,
             expires=self._expiry(ttl),
         )
-        with changing(self._path) as entries:
+        with changing_entries(self._path) as entries:
             entries[id] = entry
-        return compose(id, secret)
+        return join_token(id, secret)
 
     def _expiry(self, ttl: float | timedelta | None) -> datetime | None:
         if ttl is None:
@@ -92,7 +92,7 @@ class TokenFile:
 
     def revoke(self, id: str) -> bool:
         """Take the token of that id (the middle part of a token) out of the file; False if it is not there."""
-        with changing(self._path) as entries:
+        with changing_entries(self._path) as entries:
             return entries.pop(id, None) is not None
 
     def entries(self) -> tuple[TokenEntry, ...]:
@@ -102,7 +102,7 @@ class TokenFile:
 
     async def verify(self, token: str) -> Verified | None:
         """Return what *token* stands for; None if it is unknown, wrong or expired."""
-        parts = split(token) if len(token) <= TOKEN_LIMIT else None
+        parts = split_token(token) if len(token) <= TOKEN_LIMIT else None
         if parts is None:
             return None
         self._refresh()
@@ -110,14 +110,14 @@ class TokenFile:
         entry = self._entries.get(id)
         # An unknown id is hashed as well: how long the answer takes does not tell which ids there are.
         if not await self._matches(id, secret, self._decoy(id) if entry is None else entry.hash) or entry is None:
-            note("a static token is unknown or its secret is wrong")
+            log_refusal("a static token is unknown or its secret is wrong")
             return None
         if entry.expires is not None and entry.expires.timestamp() <= self._clock():
-            note("a static token has expired")
+            log_refusal("a static token has expired")
             return None
         principal = self._principal(entry)
         if principal is None:
-            note("the principal of a static token is nobody here any more")
+            log_refusal("the principal of a static token is nobody here any more")
             return None
         return _verified_entry(entry, principal)
 

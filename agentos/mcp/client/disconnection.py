@@ -4,13 +4,13 @@ import attrs
 
 
 @attrs.frozen
-class Why:
+class DisconnectReason:
     """A reason in our own words, which a model may read, and with those of the server, for the log and for people."""
 
     brief: str
     whole: str
 
     @classmethod
-    def plain(cls, words: str) -> "Why":
+    def plain(cls, words: str) -> "DisconnectReason":
         """Return a reason that is all ours."""
         return cls(words, words)

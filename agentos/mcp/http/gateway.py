@@ -9,8 +9,15 @@ import anyio
 import attrs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentos.mcp.http.bearer import Bearer, Ticket, user_of
-from agentos.mcp.http.request_checks import Gone, Refused, check_local, check_method, check_query, header_values
+from agentos.mcp.http.bearer import AdmittedToken, BearerTokens, sdk_user
+from agentos.mcp.http.request_checks import (
+    ClientGone,
+    RequestRefused,
+    check_local,
+    check_method,
+    check_query,
+    header_values,
+)
 
 VERIFIED = "agentos.verified"
 """Where a request's scope holds what its token stands for."""
@@ -49,17 +56,17 @@ class HTTPLimits:
 DEFAULT_LIMITS = HTTPLimits()
 
 
-class Door:
+class Gateway:
     """Lets requests in, one after another check, and looks after those that last."""
 
-    def __init__(self, app: ASGIApp, bearer: Bearer | None, limits: HTTPLimits) -> None:
+    def __init__(self, app: ASGIApp, bearer: BearerTokens | None, limits: HTTPLimits) -> None:
         self._app = app
         self._bearer = bearer
         self._limits = limits
-        self._inside = 0
+        self._active_requests = 0
         self._streams: set[anyio.CancelScope] = set()
 
-    def hang_up(self) -> None:
+    def end_streams(self) -> None:
         """End the streams of sessions, which have no end of their own. Subscriptions are the server's to end."""
         for stream in list(self._streams):
             stream.cancel()
@@ -67,15 +74,17 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer why not."""
         try:
-            ticket = await self._admit(scope)
-            with self._room():
-                await self._serve(ticket, scope, Paced(receive, _Sessionless.around(scope, send), self._limits))
-        except* Refused as refusals:
-            await _first(refusals).answer(scope, receive, send)
-        except* Gone:
+            admitted = await self._admit(scope)
+            with self._counted():
+                await self._handle(
+                    admitted, scope, TimedChannel(receive, _SessionHeaderFilter.around(scope, send), self._limits)
+                )
+        except* RequestRefused as refusals:
+            await _first_refusal(refusals).answer(scope, receive, send)
+        except* ClientGone:
             _logger.debug("a client hung up")
 
-    async def _admit(self, scope: Scope) -> Ticket | None:
+    async def _admit(self, scope: Scope) -> AdmittedToken | None:
         check_method(scope)
         check_query(scope)
         if self._bearer is not None:
@@ -84,31 +93,31 @@ class Door:
         return None
 
     @contextmanager
-    def _room(self) -> Iterator[None]:
-        if self._inside >= self._limits.requests:
-            raise Refused(503, "unavailable", "Too many requests at once", {"Retry-After": "1"})
-        self._inside += 1
+    def _counted(self) -> Iterator[None]:
+        if self._active_requests >= self._limits.requests:
+            raise RequestRefused(503, "unavailable", "Too many requests at once", {"Retry-After": "1"})
+        self._active_requests += 1
         try:
             yield
         finally:
-            self._inside -= 1
+            self._active_requests -= 1
 
-    async def _serve(self, ticket: Ticket | None, scope: Scope, paced: "Paced") -> None:
+    async def _handle(self, admitted: AdmittedToken | None, scope: Scope, paced: "TimedChannel") -> None:
         headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         scope = {**scope, "headers": headers}
-        if ticket is not None:
-            scope |= {VERIFIED: ticket.verified, "user": user_of(ticket.verified)}
+        if admitted is not None:
+            scope |= {VERIFIED: admitted.verified, "user": sdk_user(admitted.verified)}
         if _is_stream(scope):
-            await self._stream(ticket, scope, paced)
+            await self._stream(admitted, scope, paced)
         else:
             await self._app(scope, paced.receive, paced.send)
 
-    async def _stream(self, ticket: Ticket | None, scope: Scope, paced: "Paced") -> None:
+    async def _stream(self, admitted: AdmittedToken | None, scope: Scope, paced: "TimedChannel") -> None:
         """Serve what has no end of its own, until the client leaves, the server stops or the token holds no more."""
         with anyio.CancelScope() as stream:
             if scope["method"] == "GET":
                 self._streams.add(stream)
-            watch = asyncio.create_task(self._watch(ticket, stream))
+            watch = asyncio.create_task(self._recheck_token(admitted, stream))
             try:
                 await self._app(scope, paced.receive, paced.send)
             finally:
@@ -116,17 +125,17 @@ class Door:
                 self._streams.discard(stream)
         await paced.finish()
 
-    async def _watch(self, ticket: Ticket | None, stream: anyio.CancelScope) -> None:
-        while ticket is not None and self._bearer is not None:
+    async def _recheck_token(self, admitted: AdmittedToken | None, stream: anyio.CancelScope) -> None:
+        while admitted is not None and self._bearer is not None:
             await asyncio.sleep(self._limits.recheck)
-            if not await self._bearer.still_holds(ticket):
+            if not await self._bearer.is_still_valid(admitted):
                 stream.cancel()
                 return
 
 
-def _first(group: BaseExceptionGroup[Refused]) -> Refused:
+def _first_refusal(group: BaseExceptionGroup[RequestRefused]) -> RequestRefused:
     inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+    return _first_refusal(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 def _is_stream(scope: Scope) -> bool:
@@ -135,7 +144,7 @@ def _is_stream(scope: Scope) -> bool:
 
 
 @attrs.frozen
-class _Sessionless:
+class _SessionHeaderFilter:
     """Names no session in the refusal of a request that belonged to none: what the SDK made for it is gone already."""
 
     _send: Send
@@ -151,7 +160,7 @@ class _Sessionless:
         await self._send(message)
 
 
-class Paced:
+class TimedChannel:
     """What a request reads and writes, each within its time."""
 
     def __init__(self, receive: Receive, send: Send, limits: HTTPLimits) -> None:
@@ -170,9 +179,9 @@ class Paced:
             async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()
         except TimeoutError:
-            raise Refused(408, "request_timeout", "The request took too long", {"Connection": "close"}) from None
+            raise RequestRefused(408, "request_timeout", "The request took too long", {"Connection": "close"}) from None
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientGone
         self._is_read = not message.get("more_body", False)
         return message
 
@@ -182,7 +191,7 @@ class Paced:
             async with asyncio.timeout(self._limits.send):
                 await self._send(message)
         except TimeoutError:
-            raise Gone from None
+            raise ClientGone from None
         self._is_answering = message["type"] == "http.response.start" or bool(message.get("more_body", False))
 
     async def finish(self) -> None:

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentos.mcp.auth import is_loopback
-from agentos.mcp.http.resource_metadata import HOST, address_of, listed
+from agentos.mcp.http.resource_metadata import HOST, as_list, parse_resource_url
 
 METHODS = ("GET", "POST", "DELETE")
 """What an endpoint takes."""
@@ -24,7 +24,7 @@ Check: TypeAlias = Callable[[Scope], None]
 # -- Refusals
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not an error
+class RequestRefused(Exception):  # noqa: N818 - an answer, not an error
     """An answer that ends a request before it reaches the protocol."""
 
     def __init__(self, status: int, error: str, description: str, headers: Mapping[str, str] | None = None) -> None:
@@ -39,11 +39,11 @@ class Refused(Exception):  # noqa: N818 - an answer, not an error
         await JSONResponse(self.body, self.status, headers)(scope, receive, send)
 
 
-class Gone(OSError):  # noqa: N818 - not an error of ours
+class ClientGone(OSError):  # noqa: N818 - not an error of ours
     """The client hung up, or does not read what it is sent."""
 
 
-class Checked:
+class CheckedApp:
     """An app that requests reach only if a check lets them."""
 
     def __init__(self, app: ASGIApp, check: Check) -> None:
@@ -55,7 +55,7 @@ class Checked:
         if scope["type"] == "http":
             try:
                 self._check(scope)
-            except Refused as refused:
+            except RequestRefused as refused:
                 await refused.answer(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -69,10 +69,10 @@ def header_values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for key, value in scope["headers"] if key == name]
 
 
-def hosts_allowed(given: Sequence[str] | None, resource_url: str | None, *, is_open: bool) -> frozenset[str]:
+def allowed_host_names(given: Sequence[str] | None, resource_url: str | None, *, is_open: bool) -> frozenset[str]:
     """Return what Host may say. A server that asks for no token answers to this machine's names alone."""
-    named = [] if resource_url is None else [address_of(resource_url).netloc]
-    allowed = frozenset(name.lower() for name in ([*_LOOPBACK, *named] if given is None else listed(given)))
+    named = [] if resource_url is None else [parse_resource_url(resource_url).netloc]
+    allowed = frozenset(name.lower() for name in ([*_LOOPBACK, *named] if given is None else as_list(given)))
     for name in allowed:
         match = HOST.fullmatch(name)
         if match is None:
@@ -86,16 +86,16 @@ def check_host(allowed: frozenset[str], scope: Scope) -> None:
     """Refuse a request for a host that is not this server."""
     values = header_values(scope, b"host")
     if len(values) != 1:
-        raise Refused(400, "invalid_request", "Expected one Host header")
+        raise RequestRefused(400, "invalid_request", "Expected one Host header")
     said = values[0].decode("latin-1").lower()
     match = HOST.fullmatch(said)
     if match is None or (match[1] not in allowed and said not in allowed):
-        raise Refused(421, "misdirected_request", "This Host is not served here")
+        raise RequestRefused(421, "misdirected_request", "This Host is not served here")
 
 
-def origins_allowed(given: Sequence[str]) -> frozenset[str]:
+def allowed_origin_names(given: Sequence[str]) -> frozenset[str]:
     """Return the allowed origins; raise if one is not an origin."""
-    allowed = frozenset(origin.lower() for origin in listed(given))
+    allowed = frozenset(origin.lower() for origin in as_list(given))
     for origin in allowed:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(f"allowed_origins: expected an origin such as https://app.example.com, got {origin!r}")
@@ -106,7 +106,7 @@ def check_origin(allowed: frozenset[str], scope: Scope) -> None:
     """Refuse a request from a page of another origin."""
     values = header_values(scope, b"origin")
     if values and (len(values) > 1 or values[0].decode("latin-1").lower() not in allowed):
-        raise Refused(403, "forbidden", "This Origin may not call")
+        raise RequestRefused(403, "forbidden", "This Origin may not call")
 
 
 def check_local(scope: Scope) -> None:
@@ -114,7 +114,7 @@ def check_local(scope: Scope) -> None:
     client = scope.get("client")
     is_passed_on = any(name in _FORWARDED for name, _ in scope["headers"])
     if is_passed_on or (client is not None and not is_loopback(client[0])):
-        raise Refused(403, "forbidden", "This server answers its own machine only")
+        raise RequestRefused(403, "forbidden", "This server answers its own machine only")
 
 
 def check_query(scope: Scope) -> None:
@@ -122,15 +122,15 @@ def check_query(scope: Scope) -> None:
     try:
         asked = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True, max_num_fields=100)
     except ValueError:
-        raise Refused(400, "invalid_request", "The query has too many fields") from None
+        raise RequestRefused(400, "invalid_request", "The query has too many fields") from None
     if any(name == "access_token" for name, _ in asked):
-        raise Refused(400, "invalid_request", "Send the token in the Authorization header, never in an address")
+        raise RequestRefused(400, "invalid_request", "Send the token in the Authorization header, never in an address")
 
 
 def check_method(scope: Scope) -> None:
     """Refuse methods that the transport does not know."""
     if scope["method"] not in METHODS:
-        raise Refused(405, "method_not_allowed", "Expected GET, POST or DELETE", {"Allow": ", ".join(METHODS)})
+        raise RequestRefused(405, "method_not_allowed", "Expected GET, POST or DELETE", {"Allow": ", ".join(METHODS)})
     kinds = [value.partition(b";")[0].strip().lower() for value in header_values(scope, b"content-type")]
     if scope["method"] == "POST" and kinds != [b"application/json"]:
-        raise Refused(415, "unsupported_media_type", "Expected application/json")
+        raise RequestRefused(415, "unsupported_media_type", "Expected application/json")

@@ -24,24 +24,24 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentos.mcp.auth import Verified, Verifier, is_loopback
-from agentos.mcp.http.bearer import Bearer
-from agentos.mcp.http.gateway import DEFAULT_LIMITS, VERIFIED, Door, HTTPLimits
+from agentos.mcp.http.bearer import BearerTokens
+from agentos.mcp.http.gateway import DEFAULT_LIMITS, VERIFIED, Gateway, HTTPLimits
 from agentos.mcp.http.request_checks import (
     METHODS,
-    Checked,
-    Refused,
+    CheckedApp,
+    RequestRefused,
+    allowed_host_names,
+    allowed_origin_names,
     check_host,
     check_origin,
-    hosts_allowed,
-    origins_allowed,
 )
 from agentos.mcp.http.resource_metadata import WELL_KNOWN, metadata_routes
-from agentos.mcp.http.web_server import bracketed, listening, run_server, server_for
-from agentos.mcp.server.host_protocol import Host
+from agentos.mcp.http.web_server import host_in_url, listening_socket, make_web_server, run_web_server
+from agentos.mcp.server.served_host import ServedHost
 from agentos.model.principal import Principal
 
 if TYPE_CHECKING:
-    from agentos.mcp.server.server import Resolver
+    from agentos.mcp.server.mcp_server import Resolver
 
 _logger = logging.getLogger("agentos.mcp.http.serving")
 
@@ -49,7 +49,7 @@ Close: TypeAlias = Callable[[], Awaitable[None]]
 
 
 def http_app(
-    host: Host,
+    host: ServedHost,
     *,
     verifier: Verifier | None,
     principal: "Principal | Resolver | None" = None,
@@ -76,7 +76,7 @@ def http_app(
     A parent that mounts the app enters `app.router.lifespan_context(app)` in its own lifespan and adds
     `root_routes(app)` to its routes.
     """
-    from agentos.mcp.server.server import MCPServer
+    from agentos.mcp.server.mcp_server import MCPServer
 
     if verifier is not None and principal is not None:
         raise ValueError("http_app: with a verifier the token says who calls; leave principal out")
@@ -117,37 +117,37 @@ def app_for(
         raise ValueError(f"path: expected a path such as /mcp, got {path!r}")
     if verifier is None and required_scopes:
         raise ValueError("required_scopes: without a verifier there are no tokens that could have them; give one")
-    hosts = hosts_allowed(allowed_hosts, resource_url, is_open=verifier is None)
-    origins = origins_allowed(allowed_origins)
-    sessions = _Sessions(server, close, limits)
-    bearer = None if verifier is None else Bearer(verifier, resource_url, required_scopes)
-    door = Door(AuthContextMiddleware(sessions), bearer, limits)
-    endpoint: ASGIApp = door
+    hosts = allowed_host_names(allowed_hosts, resource_url, is_open=verifier is None)
+    origins = allowed_origin_names(allowed_origins)
+    sessions = _SessionManager(server, close, limits)
+    bearer = None if verifier is None else BearerTokens(verifier, resource_url, required_scopes)
+    gateway = Gateway(AuthContextMiddleware(sessions), bearer, limits)
+    endpoint: ASGIApp = gateway
     if origins:
         endpoint = CORSMiddleware(
-            door,
+            gateway,
             allow_origins=sorted(origins),
             allow_methods=METHODS,
             allow_headers=["*"],
             expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
         )
-    described = metadata_routes(verifier, resource_url, authorization_servers, required_scopes)
-    routes = [Route(path, Checked(endpoint, partial(check_origin, origins))), *described]
-    if described:
-        routes.append(Route(WELL_KNOWN, described[0].app))
+    metadata = metadata_routes(verifier, resource_url, authorization_servers, required_scopes)
+    routes = [Route(path, CheckedApp(endpoint, partial(check_origin, origins))), *metadata]
+    if metadata:
+        routes.append(Route(WELL_KNOWN, metadata[0].app))
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Checked, partial(check_host, hosts))],
+        middleware=[Middleware(CheckedApp, partial(check_host, hosts))],
         lifespan=lambda _: sessions.run(),
     )
     app.router.redirect_slashes = False  # an address that is not ours is not found, rather than sent elsewhere
-    app.state.root_routes = described
-    app.state.end_streams = partial(_end_streams, door, close)
+    app.state.root_routes = metadata
+    app.state.end_streams = partial(_end_streams, gateway, close)
     return app
 
 
-async def _end_streams(door: "Door", close: Close | None) -> None:
-    door.hang_up()
+async def _end_streams(gateway: "Gateway", close: Close | None) -> None:
+    gateway.end_streams()
     if close is not None:
         await close()
 
@@ -170,7 +170,7 @@ def verified_of(context: ServerRequestContext[Any, Any]) -> Verified | None:
     return found if isinstance(found, Verified) else None
 
 
-class _Sessions:
+class _SessionManager:
     """The SDK's session manager, made anew each time the app starts: one runs only once."""
 
     def __init__(self, server: Server[Any], close: Callable[[], Awaitable[None]] | None, limits: HTTPLimits) -> None:
@@ -206,12 +206,12 @@ class _Sessions:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._manager is None:
             _logger.error("the app is not running: enter app.router.lifespan_context(app) in the parent's lifespan")
-            raise Refused(503, "unavailable", "The server is not running")
+            raise RequestRefused(503, "unavailable", "The server is not running")
         await self._manager.handle_request(scope, receive, send)
 
 
 async def serve_http(
-    host: Host,
+    host: ServedHost,
     *,
     bind: str = "127.0.0.1",
     port: int = 8000,
@@ -236,15 +236,15 @@ async def serve_http(
     _check_bind(bind, verifier, resource_url)
     if (tls_cert is None) != (tls_key is None):
         raise ValueError("serve_http: tls_cert and tls_key go together; give both or none")
-    with listening(bind, port) as listener:
+    with listening_socket(bind, port) as listener:
         scheme = "http" if tls_cert is None else "https"
-        address = f"{scheme}://{bracketed(bind)}:{listener.getsockname()[1]}{path}"
+        address = f"{scheme}://{host_in_url(bind)}:{listener.getsockname()[1]}{path}"
         if verifier is not None and resource_url is None:
             resource_url = address
         app = http_app(host, verifier=verifier, resource_url=resource_url, path=path, limits=limits, **options)
-        server = server_for(app, limits, tls_cert, tls_key, tls_key_password)
+        server = make_web_server(app, limits, tls_cert, tls_key, tls_key_password)
         async with app.router.lifespan_context(app):
-            await run_server(server, listener, partial(_tell, ready, address))
+            await run_web_server(server, listener, partial(_report_ready, ready, address))
 
 
 def _check_bind(bind: str, verifier: Verifier | None, resource_url: str | None) -> None:
@@ -261,7 +261,7 @@ def _check_bind(bind: str, verifier: Verifier | None, resource_url: str | None) 
         )
 
 
-def _tell(ready: asyncio.Event | Callable[[str], object] | None, address: str) -> None:
+def _report_ready(ready: asyncio.Event | Callable[[str], object] | None, address: str) -> None:
     if isinstance(ready, asyncio.Event):
         ready.set()
     elif ready is not None:

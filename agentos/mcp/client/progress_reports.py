@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-Tell = Callable[[float, float | None, str], Awaitable[Any]]
+Report = Callable[[float, float | None, str], Awaitable[Any]]
 
 _AT_ONCE = 16
 """How many reports are told without a pause, and how many wait; of more, the newest are kept."""
@@ -15,15 +15,15 @@ _PAUSE = 0.05
 _MESSAGE = 2_000
 
 
-class Progress:
+class ProgressReports:
     """The reports on one call: the newest of them, one at a time, and nothing after its end."""
 
-    def __init__(self, tell: Tell, clip: Callable[[str, int], str]) -> None:
-        self._tell = tell
+    def __init__(self, report: Report, clip: Callable[[str, int], str]) -> None:
+        self._report = report
         self._clip = clip
         self._waiting: deque[tuple[float, float | None, str]] = deque(maxlen=_AT_ONCE)
-        self._told = 0
-        self._telling: asyncio.Task[None] | None = None
+        self._reported = 0
+        self._reporting: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
     def note(self, params: Any) -> None:
@@ -33,19 +33,19 @@ class Progress:
             return
         words = self._clip(message, _MESSAGE) if isinstance(message, str) else ""
         self._waiting.append((float(progress), float(total) if _is_number(total) else None, words))
-        if self._telling is None:
-            self._telling = asyncio.create_task(self._tell_all())
-            self._telling.add_done_callback(_seen)
+        if self._reporting is None:
+            self._reporting = asyncio.create_task(self._report_all())
+            self._reporting.add_done_callback(_retrieve_exception)
 
-    async def _tell_all(self) -> None:
+    async def _report_all(self) -> None:
         try:
             while self._waiting:
-                await self._tell(*self._waiting.popleft())
-                self._told += 1
-                if self._told >= _AT_ONCE:
+                await self._report(*self._waiting.popleft())
+                self._reported += 1
+                if self._reported >= _AT_ONCE:
                     await self._pause()
         finally:
-            self._telling = None
+            self._reporting = None
 
     async def _pause(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -55,18 +55,18 @@ class Progress:
     async def finish(self) -> None:
         """Take no more reports, and tell those that wait without a pause: the result comes after its progress."""
         self._ended.set()
-        if self._telling is not None:
-            await asyncio.wait([self._telling])
+        if self._reporting is not None:
+            await asyncio.wait([self._reporting])
 
     def stop(self) -> None:
         """Take and tell no more."""
         self._ended.set()
         self._waiting.clear()
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._reporting is not None:
+            self._reporting.cancel()
 
 
-def _seen(task: "asyncio.Task[None]") -> None:
+def _retrieve_exception(task: "asyncio.Task[None]") -> None:
     if not task.cancelled():
         task.exception()
 

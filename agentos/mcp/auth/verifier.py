@@ -53,6 +53,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def note(why: str) -> None:
+def log_refusal(why: str) -> None:
     """Tell the operator why a token was refused; whoever sent it is told nothing."""
     _logger.info("a request was refused: %s", why)
