@@ -26,7 +26,8 @@ from starlette.routing import Mount, Route
 
 from agentos import PUBLIC, AgentOS, Principal, tool
 from agentos.mcp.auth import TokenFile
-from agentos.mcp.http.serving import HTTPLimits, http_app, root_routes, serve_http, verified_of
+from agentos.mcp.http.gateway import verified_of
+from agentos.mcp.http.serving import HTTPLimits, http_app, root_routes, serve_http
 from agentos.mcp.http.web_server import listening_socket
 
 ERAS = {"handshake": "legacy", "2026-07-28": "2026-07-28", "auto": "auto"}

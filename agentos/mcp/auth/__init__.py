@@ -1,7 +1,7 @@
 """Who a bearer token stands for: JSON Web Tokens and the file of static tokens.
 
 A verifier answers a token with `Verified` or None. None says nothing about why: the reason goes to the log, never to
-whoever sent the token. Scopes only ever take away from what the principal holds.
+the sender of the token. Scopes only ever take away from what the principal holds.
 """
 
 from agentos.mcp.auth.jwt_verifier import JWTVerifier

@@ -35,7 +35,7 @@ _TYPES = ("jwt", "at+jwt", "application/at+jwt")
 
 
 class _InvalidToken(Exception):  # noqa: N818 - not an error of ours: a token that is refused, and why
-    """A token that does not hold. Its text names the reason and quotes nothing."""
+    """An invalid token. Its text names the reason and quotes nothing."""
 
 
 class JWTVerifier:
@@ -90,14 +90,14 @@ class JWTVerifier:
             )
 
     async def verify(self, token: str) -> Verified | None:
-        """Return what *token* stands for; None if anything about it does not hold."""
+        """Return what *token* stands for; None if it is invalid in any way."""
         try:
             claims = await self._claims(token)
             principal = await settled(self._principal_of(claims))
             if principal is None:
-                raise _InvalidToken("its subject is nobody here")
+                raise _InvalidToken("its subject is unknown")
         except _InvalidToken as bad:
-            log_refusal(f"a JSON Web Token does not hold: {bad}")
+            log_refusal(f"a JSON Web Token is invalid: {bad}")
             return None
         scopes = _scopes(claims) - {EVERYTHING}
         return Verified(
@@ -109,7 +109,7 @@ class JWTVerifier:
         )
 
     async def _claims(self, token: str) -> dict[str, Any]:
-        """Return the claims of a token that its issuer signed for us and that holds now."""
+        """Return the claims of a token that its issuer signed for us and that is valid now."""
         if len(token) > TOKEN_LIMIT:
             raise _InvalidToken("it is too long")
         kid, algorithm = _header(token)
@@ -138,7 +138,7 @@ class JWTVerifier:
         if float(claims["exp"]) + self._leeway <= now:
             return "it has expired"
         if max(starts) - self._leeway > now:
-            return "it does not hold yet"
+            return "it is not valid yet"
         return None
 
 
@@ -184,7 +184,7 @@ def _header(token: str) -> tuple[str | None, str]:
     try:
         header = _jws().get_unverified_header(token)
     except (PyJWTError, ValueError):
-        raise _InvalidToken("it is not one") from None
+        raise _InvalidToken("it is not a JSON Web Token") from None
     algorithm, kid, type = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if "crit" in header:
         raise _InvalidToken("it asks for an extension")
@@ -223,6 +223,6 @@ def _is_moment(value: object) -> bool:
 
 
 def _scopes(claims: Claims) -> frozenset[str]:
-    """Return the scopes of a token, separated by spaces or listed. There may be none."""
+    """Return the scopes of a token, separated by spaces or listed; maybe empty."""
     granted = claims["scope"] if "scope" in claims else claims.get("scp")
     return frozenset([word for text in texts(granted) for word in text.split()][:LIST_LIMIT])

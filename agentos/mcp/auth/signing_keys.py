@@ -52,7 +52,7 @@ class KeySource(Protocol):
     """Where a token's key is found."""
 
     async def find(self, kid: str | None, algorithm: str) -> Any:
-        """Return the key of that id for that algorithm; None if there is none."""
+        """Return the key of that id for that algorithm; None if it is unknown."""
         ...
 
 

@@ -1,23 +1,31 @@
-"""The door: lets requests in, one check after another, and looks after those that last."""
+"""The gateway: runs the checks of a request, bounds its time, and passes it to the SDK's session manager."""
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeAlias
 
 import anyio
 import attrs
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentos.mcp.http.bearer import AdmittedToken, BearerTokens, sdk_user
+from agentos.mcp.auth import Verified
 from agentos.mcp.http.request_checks import (
+    AdmittedToken,
+    BearerTokens,
     ClientGone,
     RequestRefused,
     check_local,
     check_method,
     check_query,
     header_values,
+    sdk_user,
 )
+from agentos.model.principal import Principal
 
 VERIFIED = "agentos.verified"
 """Where a request's scope holds what its token stands for."""
@@ -25,6 +33,8 @@ VERIFIED = "agentos.verified"
 _SESSION = b"mcp-session-id"
 
 _logger = logging.getLogger("agentos.mcp.http.serving")
+
+Close: TypeAlias = Callable[[], Awaitable[None]]
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +67,7 @@ DEFAULT_LIMITS = HTTPLimits()
 
 
 class Gateway:
-    """Lets requests in, one after another check, and looks after those that last."""
+    """Checks each request before the app gets it, and ends streams whose token is no longer valid."""
 
     def __init__(self, app: ASGIApp, bearer: BearerTokens | None, limits: HTTPLimits) -> None:
         self._app = app
@@ -72,7 +82,7 @@ class Gateway:
             stream.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer why not."""
+        """Pass a request on, or answer why it is refused."""
         try:
             admitted = await self._admit(scope)
             with self._counted():
@@ -113,7 +123,7 @@ class Gateway:
             await self._app(scope, paced.receive, paced.send)
 
     async def _stream(self, admitted: AdmittedToken | None, scope: Scope, paced: "TimedChannel") -> None:
-        """Serve what has no end of its own, until the client leaves, the server stops or the token holds no more."""
+        """Serve a stream until the client leaves, the server stops, or the token is no longer valid."""
         with anyio.CancelScope() as stream:
             if scope["method"] == "GET":
                 self._streams.add(stream)
@@ -198,3 +208,61 @@ class TimedChannel:
         """End an answer that was cut off."""
         if self._is_answering:
             await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+# -- Sessions
+
+
+def principal_of(context: ServerRequestContext[Any, Any]) -> Principal | None:
+    """Return whom the request's token stands for. Without one it is nobody: None, which a server refuses."""
+    verified = verified_of(context)
+    return None if verified is None else verified.principal
+
+
+def verified_of(context: ServerRequestContext[Any, Any]) -> Verified | None:
+    """Return what the request's token stands for; None where no token is asked for."""
+    scope = getattr(context.request, "scope", None)
+    found = scope.get(VERIFIED) if isinstance(scope, Mapping) else None
+    return found if isinstance(found, Verified) else None
+
+
+class SessionManager:
+    """The SDK's session manager, made anew each time the app starts: one runs only once."""
+
+    def __init__(self, server: Server[Any], close: Close | None, limits: HTTPLimits) -> None:
+        self._server = server
+        self._close = close
+        self._limits = limits
+        self._manager: StreamableHTTPSessionManager | None = None
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Handle requests until the end of the block."""
+        if self._manager is not None:
+            raise RuntimeError("this app is running already; make another one with http_app")
+        manager = StreamableHTTPSessionManager(
+            self._server,
+            session_idle_timeout=self._limits.idle,
+            max_request_body_size=self._limits.body,
+            max_sessions=self._limits.sessions,
+        )
+        failure: Exception | None = None
+        async with manager.run():
+            self._manager = manager
+            try:
+                yield
+            except Exception as error:  # noqa: BLE001 - raised below: the manager would wrap it in a group
+                failure = error
+            finally:
+                self._manager = None
+                if self._close is not None:
+                    await self._close()
+        if failure is not None:
+            raise failure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request to the SDK."""
+        if self._manager is None:
+            _logger.error("the app is not running: enter app.router.lifespan_context(app) in the parent's lifespan")
+            raise RequestRefused(503, "unavailable", "The server is not running")
+        await self._manager.handle_request(scope, receive, send)

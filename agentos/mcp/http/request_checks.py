@@ -1,15 +1,27 @@
-"""What a request must be before anybody asks who sent it, and how it is refused."""
+"""What a request must be to be let in, whose token it carries, and how it is refused."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 from urllib.parse import parse_qsl
 
+import attrs
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentos.mcp.auth import is_loopback
-from agentos.mcp.http.resource_metadata import HOST, as_list, parse_resource_url
+from agentos.mcp.auth import TOKEN_LIMIT, Verified, Verifier, is_loopback
+from agentos.mcp.http.resource_metadata import (
+    HOST,
+    QUOTED,
+    as_list,
+    comparable_url,
+    metadata_url,
+    parse_resource_url,
+)
+from agentos.model.principal import EVERYTHING
 
 METHODS = ("GET", "POST", "DELETE")
 """What an endpoint takes."""
@@ -17,6 +29,10 @@ METHODS = ("GET", "POST", "DELETE")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _FORWARDED = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s\"\\]+")
+
+_TOKEN = re.compile(rb"[A-Za-z0-9._~+/-]+=*")
+
+_logger = logging.getLogger("agentos.mcp.http.serving")
 
 Check: TypeAlias = Callable[[Scope], None]
 
@@ -110,7 +126,7 @@ def check_origin(allowed: frozenset[str], scope: Scope) -> None:
 
 
 def check_local(scope: Scope) -> None:
-    """Let requests of this machine pass; behind a proxy all look so, and the proxy's own headers tell."""
+    """Refuse requests of other machines; those that a proxy passes on are known by its headers."""
     client = scope.get("client")
     is_passed_on = any(name in _FORWARDED for name, _ in scope["headers"])
     if is_passed_on or (client is not None and not is_loopback(client[0])):
@@ -134,3 +150,93 @@ def check_method(scope: Scope) -> None:
     kinds = [value.partition(b";")[0].strip().lower() for value in header_values(scope, b"content-type")]
     if scope["method"] == "POST" and kinds != [b"application/json"]:
         raise RequestRefused(415, "unsupported_media_type", "Expected application/json")
+
+
+# -- Bearer tokens
+
+
+@attrs.frozen
+class AdmittedToken:
+    """A token that was accepted, and what it stands for."""
+
+    token: str = attrs.field(repr=False)
+    verified: Verified
+
+
+class BearerTokens:
+    """Accepts a token that is valid, is meant for this resource, and has the required scopes."""
+
+    def __init__(self, verifier: Verifier, resource_url: str | None, required_scopes: Sequence[str]) -> None:
+        self._verifier = verifier
+        self._resource_url = resource_url
+        self._scopes = as_list(required_scopes)
+        if bad := [scope for scope in self._scopes if not QUOTED.fullmatch(scope)]:
+            raise ValueError(f"required_scopes: expected names without spaces and quotes, got {bad[0]!r}")
+        self._hints = {"scope": " ".join(self._scopes)} if self._scopes else {}
+        if resource_url is not None:
+            self._hints["resource_metadata"] = metadata_url(resource_url)
+
+    async def admit(self, scope: Scope) -> AdmittedToken:
+        """Return who sent the request; raise RequestRefused if its token is missing or invalid."""
+        token = _token_of(scope)
+        if token is None:
+            raise self._challenge(401, "unauthorized", "Expected a bearer token", names_error=False)
+        verified = await self._verified(token)
+        if verified is None:
+            raise self._challenge(401, "invalid_token", "The token is invalid")
+        missing = [] if EVERYTHING in verified.scopes else [one for one in self._scopes if one not in verified.scopes]
+        if missing:
+            raise self._challenge(403, "insufficient_scope", f"The token lacks the scope {missing[0]}")
+        return AdmittedToken(token, verified)
+
+    async def is_still_valid(self, admitted: AdmittedToken) -> bool:
+        """Tell whether a token would be accepted again, for the same principal."""
+        try:
+            again = await self._verified(admitted.token)
+        except RequestRefused:
+            return False
+        return again is not None and again.principal.key == admitted.verified.principal.key
+
+    async def _verified(self, token: str) -> Verified | None:
+        if len(token) > TOKEN_LIMIT or not _TOKEN.fullmatch(token.encode("latin-1")):
+            return None
+        try:
+            verified = await self._verifier.verify(token)
+        except Exception as error:
+            # A verifier that fails neither lets anybody in, nor makes clients discard their tokens.
+            _logger.exception("the verifier failed")
+            raise RequestRefused(503, "unavailable", "Tokens can't be checked now", {"Retry-After": "5"}) from error
+        if verified is None or verified.audience is None or self._is_this_resource(verified.audience):
+            return verified
+        return None
+
+    def _is_this_resource(self, audience: str) -> bool:
+        resource = self._resource_url
+        return audience == resource or (resource is not None and comparable_url(audience) == comparable_url(resource))
+
+    def _challenge(self, status: int, error: str, description: str, *, names_error: bool = True) -> RequestRefused:
+        """Return a refusal that says where tokens come from. Where none was sent it names no error (RFC 6750)."""
+        details = {"error": error, "error_description": description} if names_error else {}
+        parts = ", ".join(f'{name}="{value}"' for name, value in {**details, **self._hints}.items())
+        return RequestRefused(status, error, description, {"WWW-Authenticate": f"Bearer {parts}".strip()})
+
+
+def _token_of(scope: Scope) -> str | None:
+    """Return the bearer token of the Authorization header; None if it is missing."""
+    values = header_values(scope, b"authorization")
+    if len(values) > 1:
+        raise RequestRefused(400, "invalid_request", "Expected one Authorization header")
+    scheme, _, token = (values[0] if values else b"").partition(b" ")
+    return token.strip(b" ").decode("latin-1") if scheme.lower() == b"bearer" else None
+
+
+def sdk_user(verified: Verified) -> AuthenticatedUser:
+    """Return the principal as the SDK knows it: sessions and sealed states are bound to client and subject."""
+    token = AccessToken(
+        token="",  # what handlers don't see they can't pass on
+        client_id=verified.client,
+        scopes=sorted(verified.scopes),
+        expires_at=None if verified.expires_at is None else int(verified.expires_at),
+        subject=verified.principal.key,
+    )
+    return AuthenticatedUser(token)

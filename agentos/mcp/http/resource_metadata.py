@@ -27,7 +27,7 @@ def as_list(given: Sequence[str]) -> list[str]:
 
 
 def parse_resource_url(url: str) -> SplitResult:
-    """Take the address of a resource apart; one with user, query or fragment names none."""
+    """Take the address of a resource apart; one with user, query or fragment is invalid."""
     parts = urlsplit(url if QUOTED.fullmatch(url) else "")
     is_bare = not (parts.query or parts.fragment or "@" in parts.netloc)
     if parts.scheme not in ("http", "https") or not HOST.fullmatch(parts.netloc.lower()) or not is_bare:
@@ -36,7 +36,7 @@ def parse_resource_url(url: str) -> SplitResult:
 
 
 def comparable_url(url: str) -> tuple[str, str, str] | None:
-    """Return an address in the form that two are compared in; None if it is none."""
+    """Return an address in the form that two are compared in; None if it is invalid."""
     try:
         parts = parse_resource_url(url)
     except ValueError:

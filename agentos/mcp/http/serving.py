@@ -1,35 +1,32 @@
 """Streamable HTTP: who may speak to the server, and within which bounds.
 
-A request passes, in this order: its Host, its path, its Origin, its method, its token, the room that is left, its pace.
-Then it reaches the SDK's session manager. What is refused is answered here, in few words that quote nothing.
+A request passes, in this order: its Host, its path, its Origin, its method, its token, then the
+limits on requests at once and on time.
+Then it reaches the SDK's session manager. A refusal quotes nothing of the request.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from agentos.mcp.auth import Verified, Verifier, is_loopback
-from agentos.mcp.http.bearer import BearerTokens
-from agentos.mcp.http.gateway import DEFAULT_LIMITS, VERIFIED, Gateway, HTTPLimits
+from agentos.mcp.auth import Verifier, is_loopback
+from agentos.mcp.http.gateway import DEFAULT_LIMITS, Close, Gateway, HTTPLimits, SessionManager, principal_of
 from agentos.mcp.http.request_checks import (
     METHODS,
+    BearerTokens,
     CheckedApp,
-    RequestRefused,
     allowed_host_names,
     allowed_origin_names,
     check_host,
@@ -44,8 +41,6 @@ if TYPE_CHECKING:
     from agentos.mcp.server.mcp_server import Resolver
 
 _logger = logging.getLogger("agentos.mcp.http.serving")
-
-Close: TypeAlias = Callable[[], Awaitable[None]]
 
 
 def http_app(
@@ -64,8 +59,8 @@ def http_app(
 ) -> Starlette:
     """Return an app that serves what *host* offers to whom each token stands for.
 
-    verifier: tells whom a token stands for. None takes requests from this machine alone, all of them for *principal*,
-        or for whom that function finds.
+    verifier: finds out whom a token stands for. None takes requests from this machine alone, all of them for
+        *principal*, or for whom that function finds.
     resource_url: the address by which clients know the endpoint. Tokens may be bound to it, and its metadata is
         advertised and served.
     authorization_servers: where clients get tokens; left out, a JWTVerifier's issuer.
@@ -119,7 +114,7 @@ def app_for(
         raise ValueError("required_scopes: without a verifier there are no tokens that could have them; give one")
     hosts = allowed_host_names(allowed_hosts, resource_url, is_open=verifier is None)
     origins = allowed_origin_names(allowed_origins)
-    sessions = _SessionManager(server, close, limits)
+    sessions = SessionManager(server, close, limits)
     bearer = None if verifier is None else BearerTokens(verifier, resource_url, required_scopes)
     gateway = Gateway(AuthContextMiddleware(sessions), bearer, limits)
     endpoint: ASGIApp = gateway
@@ -155,59 +150,6 @@ async def _end_streams(gateway: "Gateway", close: Close | None) -> None:
 def root_routes(app: Starlette) -> list[Route]:
     """Return what a parent that mounts *app* serves at its root: the metadata, where refusals say that it is."""
     return list(app.state.root_routes)
-
-
-def principal_of(context: ServerRequestContext[Any, Any]) -> Principal | None:
-    """Return whom the request's token stands for. Without one it is nobody: None, which a server refuses."""
-    verified = verified_of(context)
-    return None if verified is None else verified.principal
-
-
-def verified_of(context: ServerRequestContext[Any, Any]) -> Verified | None:
-    """Return what the request's token stands for; None where no token is asked for."""
-    scope = getattr(context.request, "scope", None)
-    found = scope.get(VERIFIED) if isinstance(scope, Mapping) else None
-    return found if isinstance(found, Verified) else None
-
-
-class _SessionManager:
-    """The SDK's session manager, made anew each time the app starts: one runs only once."""
-
-    def __init__(self, server: Server[Any], close: Callable[[], Awaitable[None]] | None, limits: HTTPLimits) -> None:
-        self._server = server
-        self._close = close
-        self._limits = limits
-        self._manager: StreamableHTTPSessionManager | None = None
-
-    @asynccontextmanager
-    async def run(self) -> AsyncIterator[None]:
-        if self._manager is not None:
-            raise RuntimeError("this app is running already; make another one with http_app")
-        manager = StreamableHTTPSessionManager(
-            self._server,
-            session_idle_timeout=self._limits.idle,
-            max_request_body_size=self._limits.body,
-            max_sessions=self._limits.sessions,
-        )
-        failure: Exception | None = None
-        async with manager.run():
-            self._manager = manager
-            try:
-                yield
-            except Exception as error:  # noqa: BLE001 - raised below: the manager would wrap it in a group
-                failure = error
-            finally:
-                self._manager = None
-                if self._close is not None:
-                    await self._close()
-        if failure is not None:
-            raise failure
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._manager is None:
-            _logger.error("the app is not running: enter app.router.lifespan_context(app) in the parent's lifespan")
-            raise RequestRefused(503, "unavailable", "The server is not running")
-        await self._manager.handle_request(scope, receive, send)
 
 
 async def serve_http(

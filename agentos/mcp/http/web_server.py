@@ -104,5 +104,5 @@ class WebServer(Protocol):
     should_exit: bool
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until told to stop."""
+        """Serve until `should_exit` is set."""
         ...
