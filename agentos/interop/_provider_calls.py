@@ -27,7 +27,7 @@ class ToolHost(Protocol):
 
     @property
     def tools(self) -> ToolOrchestrator:
-        """Return the door for calls."""
+        """Return what runs calls."""
         ...
 
 
@@ -93,7 +93,7 @@ def _cached_lists(orchestrator: ToolOrchestrator) -> dict[tuple[Hashable, int], 
 
 
 def built_one_by_one(make: Callable[[ToolInfo, str], dict[str, Any]]) -> Build:
-    """Return what builds a list tool by tool, from what is told of each and its wire name."""
+    """Return what builds a list tool by tool, from its description and wire name."""
 
     def build(infos: Sequence[ToolInfo], names: WireNames) -> ToolList:
         return ToolList((make(info, names.to_wire[info.name]) for info in infos), names)
@@ -111,7 +111,7 @@ def _described_tool(info: ToolInfo, wire: str) -> dict[str, Any]:
 
 
 def active_tools(host: ToolHost) -> dict[str, Tool]:
-    """Return the tools in force by name, with what a list does not tell."""
+    """Return the tools in force by name, with what a list leaves out."""
     return {tool.name: tool for _, tool in host.tools.executor.offered()}
 
 

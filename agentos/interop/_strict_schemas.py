@@ -39,7 +39,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the strict form of a tool's input schema; raise NotStrictError if it has none."""
     root = to_plain_json(schema)
     if not isinstance(root.get("properties"), dict) or root.get("type", "object") != "object":
-        raise NotStrictError("the root is no object with properties")
+        raise NotStrictError("the root is not an object with properties")
     return _StrictRewriter(root).rewrite()
 
 
@@ -69,7 +69,7 @@ class _StrictRewriter:
         if not isinstance(schema, dict):
             raise NotStrictError("a schema that is true or false says nothing about a type")
         if found := _UNSUPPORTED & schema.keys():
-            raise NotStrictError(f"{', '.join(sorted(found))} can't be said in a strict schema")
+            raise NotStrictError(f"{', '.join(sorted(found))} can't be expressed in a strict schema")
         if "$ref" in schema:
             return self._reference(schema)
         if "anyOf" in schema or "oneOf" in schema:

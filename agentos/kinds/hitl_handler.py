@@ -1,4 +1,4 @@
-"""The kind `hitl-handler`: whoever is told of a call that waits for a person, and may answer for that person.
+"""The kind `hitl-handler`: asked about a call that waits for approval, and may answer for a person.
 
 A payload is a function, or an object with a method `on_proposal`: sync or async, called with the Proposal; a sync one
 in a thread, as sync tools are. It returns an Answer, or None to leave the proposal waiting for somebody else. The

@@ -69,12 +69,12 @@ class LineSplitter:
 
 
 def parse_message(line: bytes) -> JSONRPCMessage:
-    """Return the message in *line*; raise ValueError or RecursionError if there is none."""
+    """Return the message in *line*; raise ValueError or RecursionError if it is invalid."""
     return message_of(load_json(line))
 
 
 def load_json(line: bytes, depth: int = MAX_DEPTH) -> Any:
-    """Return the JSON in *line*, within bounds; raise ValueError or RecursionError if it is none."""
+    """Return the JSON in *line*, within bounds; raise ValueError or RecursionError if it is invalid."""
     data = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
     if line.count(b"{") + line.count(b"[") > depth and _is_deep(data, depth):
         raise ValueError(f"nested deeper than {depth} levels")
@@ -84,7 +84,7 @@ def load_json(line: bytes, depth: int = MAX_DEPTH) -> Any:
 
 
 def message_of(data: Any) -> JSONRPCMessage:
-    """Return the message that JSON says; raise ValueError if it says none."""
+    """Return the message that JSON says; raise ValueError if it is invalid."""
     if not isinstance(data, dict):
         raise ValueError("expected an object")  # noqa: TRY004 - not JSON-RPC
     if "method" in data:
@@ -115,7 +115,7 @@ def first_line(error: Exception) -> str:
 
 @attrs.frozen
 class MessageOutline:
-    """What can be told of a message that can't be read: its id, and whether it answers or asks."""
+    """What is known of a message that can't be parsed: its id, and whether it is an answer or a request."""
 
     id: int | str | None
     is_answer: bool

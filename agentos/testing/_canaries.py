@@ -49,7 +49,7 @@ def _any_in(forms: frozenset[str], text: str) -> bool:
 
 
 def _forms_of(id: str, value: str) -> _Forms:
-    """Return what gives a value away. Of one that is no canary that is the whole: it may be made of ordinary words."""
+    """Return what gives a value away. Of one that is not a canary only the whole counts: it may be ordinary words."""
     low, encoded = value.lower(), frozenset(_encoded(value))
     if value != canary_of(id):
         return _Forms(loose=encoded | {low, low[::-1]})

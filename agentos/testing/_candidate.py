@@ -50,9 +50,9 @@ class Candidate:
     samples: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     beneath: Sequence[Any] = ()
     seed: str | Path | None = None
-    """A folder that is copied into `{tmp}` of every room."""
+    """A folder that is copied into `{tmp}` of every sandbox."""
     prepare: Prepare | None = attrs.field(default=None, repr=False)
-    """What is entered in every room, after *seed* was copied, and left after the check."""
+    """What is entered in every sandbox, after *seed* was copied, and left after the check."""
     sandboxed: bool = False
     limit: float = 5.0
     """For how many seconds a call may run."""
@@ -78,7 +78,7 @@ class Candidate:
         if self.seed is not None:
             self.seed = seed_folder(self.seed, folder_named(self.source) or Path.cwd())
 
-    # -- words -------------------------------------------------------------------------------------------------
+    # -- findings -------------------------------------------------------------------------------------------------
 
     def finding(self, check: str, message: str, cure: str, *, tool: str = "", severity: Severity = "error") -> Finding:
         """Return something that is wrong with the pack, or with one of its tools."""
@@ -109,7 +109,7 @@ class Candidate:
 
     @property
     def options_here(self) -> dict[str, Any]:
-        """Return the pack's options as they are in the room that was entered."""
+        """Return the pack's options as they are in the sandbox that was entered."""
         return {name: fill_placeholders(value) for name, value in self._entry.options.items() if name != "secrets"}
 
     def _made_safe(self, descriptor: Descriptor[Any]) -> Descriptor[Any]:
@@ -128,11 +128,11 @@ class Candidate:
         """Tell whether a tool may really be run in an examination."""
         return tool.effect == "read" or self.sandboxed
 
-    # -- rooms and hosts ---------------------------------------------------------------------------------------
+    # -- sandboxes and hosts ---------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def sandbox(self) -> AsyncIterator[Sandbox]:
-        """Enter a room of its own for one check, furnished with what the pack needs there."""
+        """Enter a sandbox of its own for one check, with what the pack needs there."""
         seed = None if self.seed is None else Path(self.seed)
         with enter_sandbox() as sandbox:
             async with prepared(sandbox, seed, self.prepare):
@@ -185,7 +185,7 @@ _MAX_NOTED = 1_000
 
 
 def _with_placeholders_filled(pack: Any) -> Any:
-    """Return an entry with its options as they are in the room that was entered; other packs have none."""
+    """Return an entry with its options as they are in the sandbox that was entered; other packs have none."""
     return attrs.evolve(pack, options=fill_placeholders(pack.options)) if isinstance(pack, PackEntry) else pack
 
 

@@ -87,7 +87,7 @@ def _bait_contents(transcript: Transcript) -> Iterator[tuple[str, str]]:
     for one in transcript.exchanges:
         if transcript.token in text_of(one.result):
             cure = "let paths lead nowhere but into a folder of yours"
-            yield f"it told what is in a file elsewhere, given {one.case}", cure
+            yield f"it revealed what is in a file elsewhere, given {one.case}", cure
 
 
 @tool_check("samples", lambda candidate, tool: tool.name in candidate.samples and can_run(candidate, tool))

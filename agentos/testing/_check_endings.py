@@ -55,7 +55,7 @@ _WORKS = "works"
 
 
 async def _call_alone(candidate: Candidate, tool: Tool) -> Any:
-    """Return the result of one call, in a room and a host of its own."""
+    """Return the result of one call, in a sandbox and a host of its own."""
     async with candidate.sandbox(), candidate.host() as session:
         for arguments in candidate.arguments(tool)[:1]:
             return await session.bounded_call(tool, arguments)
@@ -184,7 +184,7 @@ def _is_repeatable(candidate: Candidate, tool: Tool) -> bool:
 
 
 async def _at_once(candidate: Candidate, tool: Tool) -> tuple[Any, list[Any]]:
-    """Return the result of a call alone, and those of eight at once, in another room if they change something."""
+    """Return the result of a call alone, and those of eight at once, in another sandbox if they change something."""
     alone: Any = None
     async with candidate.sandbox(), candidate.host() as session:
         for arguments in candidate.arguments(tool)[:1]:

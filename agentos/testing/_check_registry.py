@@ -19,7 +19,7 @@ STOP_CHECKS = "not again"
 """What is kept of a candidate that could be loaded once, and then no more."""
 _SURVEY = "survey"
 _MOST = 5
-"""How many findings of one check about one tool are told: the rest would be the same again."""
+"""How many findings of one check about one tool are listed: the rest would be the same again."""
 
 
 def _always(candidate: Candidate, tool: Tool | None) -> bool:  # noqa: ARG001 - the signature is the contract
@@ -44,11 +44,11 @@ class Check:
         """Return what the check finds; that it could not be finished is a finding too."""
         try:
             found = self.function(candidate, tool) if self.is_about_tools else self.function(candidate)
-            return _told([finding async for finding in found])
+            return _shortened([finding async for finding in found])
         except NotLoadedError as error:
             message, cure = _cant_be_loaded(candidate, error)
         except PreparationError as error:
-            message, cure = str(error), "mend what prepares the room, such as conformance.py"
+            message, cure = str(error), "fix what prepares the sandbox, such as conformance.py"
         except (Exception, StuckError) as error:  # noqa: BLE001 - a pack is foreign code, whatever it is asked
             message, cure = f"it could not be checked: {type(error).__name__}: {error}", "see where that comes from"
         return [candidate.finding(self.id, message, cure, tool=tool.name if tool else "")]
@@ -61,13 +61,13 @@ def _cant_be_loaded(candidate: Candidate, error: NotLoadedError) -> tuple[str, s
     return f"the pack can't be loaded again: {error}", "undo in on_deactivate what on_activate did"
 
 
-def _told(found: list[Finding]) -> list[Finding]:
+def _shortened(found: list[Finding]) -> list[Finding]:
     """Leave out what says the same again."""
-    told = list(dict.fromkeys(found))
-    if len(told) <= _MOST:
-        return told
-    last = attrs.evolve(told[_MOST - 1], message=f"{told[_MOST - 1].message} (and {len(told) - _MOST} more)")
-    return [*told[: _MOST - 1], last]
+    unique = list(dict.fromkeys(found))
+    if len(unique) <= _MOST:
+        return unique
+    last = attrs.evolve(unique[_MOST - 1], message=f"{unique[_MOST - 1].message} (and {len(unique) - _MOST} more)")
+    return [*unique[: _MOST - 1], last]
 
 
 CHECKS: dict[str, Check] = {}

@@ -163,7 +163,7 @@ def _parent_of(pid: int) -> int | None:
 
 
 def _strays(folder: Path) -> list[int]:
-    """Return the processes that were started in a room, also by others that have ended, as far as they tell."""
+    """Return the processes that were started in a sandbox, also by others that have ended, as far as they tell."""
     mark = f"TMPDIR={folder / 'tmp'}".encode()
     return [pid for pid in _processes() if pid != os.getpid() and mark in _environment_of(pid)]
 
@@ -176,7 +176,7 @@ def _environment_of(pid: int) -> list[bytes]:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Yield what is in a room, but for the folder that options name: what is there is meant to stay."""
+    """Yield what is in a sandbox, but for the folder that options name: what is there is meant to stay."""
     for top, folders, files in itertools.chain(os.walk(folder / "cwd"), os.walk(folder / "tmp")):
         for name in (*folders, *files):
             yield str((Path(top) / name).relative_to(folder))

@@ -1,4 +1,4 @@
-"""What a room is furnished with before a pack comes: a folder that is copied, and what its author prepares."""
+"""What is put into a sandbox before a pack is loaded: a copied folder, and what its author prepares."""
 
 import contextlib
 import importlib.util
@@ -17,12 +17,12 @@ _HOW = "decorate `async def prepare(tmp)` with @contextlib.asynccontextmanager"
 
 
 class PreparationError(Exception):
-    """What the pack's author prepares could not be prepared, so that nothing can be said of the pack."""
+    """What the pack's author prepares could not be prepared, so the pack can't be examined."""
 
 
 @contextlib.asynccontextmanager
 async def prepared(sandbox: Sandbox, seed: Path | None, prepare: Prepare | None) -> AsyncIterator[None]:
-    """Put *seed* into the folder of a room and enter *prepare* there, until the end of the block."""
+    """Put *seed* into the folder of a sandbox and enter *prepare* there, until the end of the block."""
     if seed is not None:
         shutil.copytree(seed, sandbox.data, symlinks=True, dirs_exist_ok=True)
     if prepare is None:
@@ -32,7 +32,7 @@ async def prepared(sandbox: Sandbox, seed: Path | None, prepare: Prepare | None)
         with _preparation_errors():
             given = await undo.enter_async_context(_context_manager(prepare, sandbox.data))
             sandbox.names.update(_names(given))
-        sandbox.forget_notes()  # what was said and tried until now was not the pack's doing
+        sandbox.forget_notes()  # what was logged and tried until now was not done by the pack
         yield
         undo_all = undo.pop_all()
         with _preparation_errors():

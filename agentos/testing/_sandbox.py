@@ -1,4 +1,4 @@
-"""The room that checks run in: a folder of its own, no network, no secrets of the machine, everything written down."""
+"""The sandbox that checks run in: its own folder, no network, no secrets of the machine, everything recorded."""
 
 import asyncio
 import contextlib
@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import attrs
 
@@ -26,13 +27,13 @@ from agentos.secrets.catalog import SecretCatalog
 from agentos.testing._thread_pool import CountingPool, counting_pool
 from agentos.testing.network import Attempt, offline
 
-_current: ContextVar["Sandbox"] = ContextVar("agentos_laboratory")
+_current: ContextVar["Sandbox"] = ContextVar("agentos_sandbox")
 FOLDER_PLACEHOLDER = "{tmp}"
 _PLACE = re.compile(r"\{([^\W\d]\w*)\}")
 
 
 def fill_placeholders(value: Any) -> Any:
-    """Return a value with what the room that was entered knows in the place of every `{tmp}` and `{name}`.
+    """Return a value with what the sandbox that was entered knows in the place of every `{tmp}` and `{name}`.
 
     A text that is nothing but a name becomes the value as it is, a number for instance. Other braces stay.
     """
@@ -53,7 +54,7 @@ def _fill(text: str, names: Mapping[str, Any]) -> Any:
 
 @attrs.define
 class Sandbox:
-    """What is known of the time since the room was entered."""
+    """What is known of the time since the sandbox was entered."""
 
     folder: Path
     attempts: list[Attempt]
@@ -62,11 +63,11 @@ class Sandbox:
     printed: io.StringIO
     error_output: io.StringIO
     loop_complaints: list[str]
-    """What the event loop was told about exceptions and tasks that nobody looked at."""
+    """What the event loop reports of exceptions and tasks that nobody awaited."""
     written: Callable[[], str] = attrs.field(repr=False)
     """Read what was written to the descriptor of standard output itself."""
     pool: CountingPool = attrs.field(repr=False)
-    """Where the event loop works that is not told where."""
+    """The event loop's default pool of threads."""
     skipped: int = 0
     names: dict[str, Any] = attrs.field(factory=dict)
     """What stands for `{name}` in options, samples and secrets."""
@@ -127,7 +128,7 @@ class _LogCollector(logging.Handler):
 
 @contextmanager
 def enter_sandbox() -> Iterator[Sandbox]:
-    """Enter the room, and leave the process as it was."""
+    """Enter the sandbox, and leave the process as it was."""
     notes, printed, error_output = _LogCollector(), io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as undo:
         _open_sandboxes.append(undo)
@@ -136,9 +137,12 @@ def enter_sandbox() -> Iterator[Sandbox]:
         for name in ("tmp", "cwd", "data"):
             (folder / name).mkdir()
         undo.enter_context(_process_settings_restored())
-        undo.enter_context(_environment({"TMPDIR": str(folder / "tmp")}))
-        undo.enter_context(_temporary_folder(str(folder / "tmp")))
-        undo.enter_context(_import_path())
+        undo.enter_context(mock.patch.dict(os.environ, {"TMPDIR": str(folder / "tmp")}))
+        for name in _secret_variables():
+            os.environ.pop(name, None)
+        undo.enter_context(mock.patch.object(tempfile, "tempdir", str(folder / "tmp")))
+        # Absolute, so that what is imported from the working folder is found from another one too.
+        undo.enter_context(mock.patch.object(sys, "path", [str(Path(one).absolute()) for one in sys.path]))
         undo.enter_context(contextlib.chdir(folder / "cwd"))
         undo.enter_context(_logged_to(notes))
         written = undo.enter_context(_descriptor_redirected(_STANDARD_OUTPUT, folder))
@@ -158,18 +162,18 @@ def enter_sandbox() -> Iterator[Sandbox]:
 
 
 def work_in_pool() -> dict[Any, str]:
-    """Return what waits or runs in the event loop's pool of the room that was entered, each with its name."""
+    """Return what waits or runs in the event loop's pool of the sandbox that was entered, each with its name."""
     sandbox = _current.get(None)
     return {} if sandbox is None else sandbox.pool.unfinished
 
 
 _open_sandboxes: list[contextlib.ExitStack] = []
-"""How to leave the rooms that were entered and not left, the innermost last."""
+"""How to leave the sandboxes that were entered and not left, the innermost last."""
 
 
 @contextmanager
 def leaving_sandboxes() -> Iterator[None]:
-    """Leave at the end of the block every room that was entered in it, also where the loop that did so is gone."""
+    """Leave at the end of the block every sandbox that was entered in it, also where the loop that did so is gone."""
     depth = len(_open_sandboxes)
     try:
         yield
@@ -256,37 +260,14 @@ def _process_settings_restored() -> Iterator[None]:
 
 
 @functools.cache
-def _variables() -> list[str]:
+def _secret_variables() -> list[str]:
     """Return the environment variables that hold secrets."""
     return [name for definition in SecretCatalog.shipped() for name in definition.variables]
 
 
 @contextmanager
-def _environment(more: Mapping[str, str]) -> Iterator[None]:
-    """Take the machine's own secrets out of the environment, and put everything back at the end."""
-    before = dict(os.environ)
-    for name in _variables():
-        os.environ.pop(name, None)
-    os.environ.update(more)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-@contextmanager
-def _temporary_folder(path: str) -> Iterator[None]:
-    before, tempfile.tempdir = tempfile.tempdir, path
-    try:
-        yield
-    finally:
-        tempfile.tempdir = before
-
-
-@contextmanager
 def _old_objects_frozen() -> Iterator[None]:
-    """Keep what is old out of garbage collections: they are quick then, and find only what is of this room."""
+    """Keep what is old out of garbage collections: they are quick then, and find only what is of this sandbox."""
     if gc.get_freeze_count():  # somebody else's doing, and not to be undone
         yield
         return
@@ -295,17 +276,6 @@ def _old_objects_frozen() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-@contextmanager
-def _import_path() -> Iterator[None]:
-    """Let what is imported from the working folder be found when that is another one."""
-    before = list(sys.path)
-    sys.path[:] = [str(Path(one).absolute()) for one in before]
-    try:
-        yield
-    finally:
-        sys.path[:] = before
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The pool of threads that an event loop works in by default, in a room: it knows what has not ended."""
+"""The pool of threads that an event loop works in by default, in a sandbox: it knows what has not ended."""
 
 import asyncio
 import functools

@@ -45,7 +45,7 @@ async def examine_pack(
     change something are only asked what they would do, unless *sandboxed* says that whatever they do is harmless. A
     call may take *limit* seconds (5), what was told to end *grace* seconds (2), and a tool gets up to *cases* hostile
     calls (200) that fit its schema and as many others. Of a pack that is named by the folder of its distribution, what
-    is not said here is said by the files `conformance.toml` and `conformance.py` there.
+    is not given here is taken from the files `conformance.toml` and `conformance.py` there.
     """
     given = {name: value for name, value in locals().items() if name != "pack" and value is not None}
     settings = {**settings_of(pack), **check_settings(given)}

@@ -109,9 +109,9 @@ def _whole(seeds: Sequence[Json]) -> Iterator[tuple[str, Any]]:
     yield "an empty object", {}
     yield "an empty text", ""
     yield "JSON that is cut off", json.dumps(seeds[0])[:-1]
-    yield "JSON that is no object", "[1, 2]"
+    yield "JSON that is not an object", "[1, 2]"
     yield "null", "null"
-    yield "a number that is none", '{"a": NaN}'
+    yield "a number that is not JSON", '{"a": NaN}'
     yield "JSON nested deep", '{"a": ' + "[" * 5_000 + "]" * 5_000 + "}"
     yield "JSON that is too long", json.dumps({"a": "a" * 1_000_001})
     yield "the same key twice", '{"a": 1, "a": 2}'

@@ -84,7 +84,7 @@ def _read_address(answer: str, host: str) -> Address:
     try:
         return ip_address(answer)
     except ValueError:
-        raise refused(host, "its name leads to something that is no address") from None
+        raise refused(host, "its name leads to something that is not an address") from None
 
 
 class ConnectionPool:
@@ -153,7 +153,7 @@ def _certificate_fault(error: BaseException | None) -> str:
     """Say what is wrong with a server's certificate, if that is what went wrong."""
     for _ in range(_CAUSES):
         if isinstance(error, ssl.SSLCertVerificationError):
-            return f"its certificate does not hold ({host_name(str(error.verify_message))})"
+            return f"its certificate is invalid ({host_name(str(error.verify_message))})"
         if isinstance(error, ssl.SSLError):
             return "it does not speak TLS as expected"
         error = error.__cause__ or error.__context__ if error is not None else None

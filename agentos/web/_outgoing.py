@@ -97,7 +97,7 @@ def _checked(headers: Mapping[str, str] | Pairs | None) -> list[tuple[str, str]]
 
 
 def check_value(value: object, what: str) -> None:
-    """Refuse what would not stay one header; the value itself is not told, since it may be a credential."""
+    """Refuse what would not stay one header; the message does not quote the value: it may be a credential."""
     if not isinstance(value, str) or not _VALUE.fullmatch(value):
         raise _refused(f"{what} has a value that can't be sent; expected one line of ASCII, no blank at either end")
 

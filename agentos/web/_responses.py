@@ -61,7 +61,7 @@ class WebResponse:
         return self.body.decode(charset if charset in _CHARSETS else "utf-8", "replace").removeprefix("\ufeff")
 
     def json(self) -> Any:
-        """Return the body as JSON; raise WebError if it is none."""
+        """Return the body as JSON; raise WebError if it is not JSON."""
         try:
             return json.loads(self.text, parse_constant=_refuse)
         except (ValueError, RecursionError):

@@ -75,7 +75,7 @@ def redirect_target(base: Target, location: str) -> Target:
     try:
         return parse_url(urljoin(str(base), location))
     except ValueError:
-        raise refused(base.host, "it redirects to something that is no address") from None
+        raise refused(base.host, "it redirects to something that is not an address") from None
 
 
 def split_authority(authority: str) -> tuple[str, int | None]:
@@ -87,7 +87,7 @@ def split_authority(authority: str) -> tuple[str, int | None]:
         raise refused("", "expected a host, and perhaps a port, such as example.org:8443")
     port = None if parts["port"] is None else int(parts["port"])
     if port is not None and not 0 < port <= _LAST_PORT:
-        raise refused("", f"{port} is no port; expected 1 to {_LAST_PORT}")
+        raise refused("", f"{port} is not a port; expected 1 to {_LAST_PORT}")
     return read_host(parts["host"]), port
 
 

@@ -66,7 +66,7 @@ class WebClient:
         timeout: float | None = None,  # noqa: ASYNC109 - narrows the policy's
         max_redirects: int | None = None,
     ) -> WebResponse:
-        """Send a request and return the answer, whatever its status; raise WebError if there is none.
+        """Send a request and return the answer, whatever its status; raise WebError if no answer came.
 
         A redirect is followed to where the policy allows it: without credentials and with no other headers of the
         caller when the origin changes, never from https to http. Of `max_redirects=0` the redirect is the answer.

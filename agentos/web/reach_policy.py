@@ -96,7 +96,7 @@ class WebPolicy:
             raise PolicyError(field, fault)
 
     def check(self, target: Target) -> None:
-        """Raise WebError if *target* may not be asked, as far as its name tells."""
+        """Raise WebError if *target* may not be asked, as far as its name shows."""
         host = target.host
         if is_metadata(host):
             raise refused(host, "it is the metadata service of a cloud machine")
@@ -125,7 +125,7 @@ class WebPolicy:
         ):
             return
         way_out = "name the host or its network" if nature.is_local else "name its network"
-        raise refused(host, f"{subject} is {nature.words}; {way_out} in `allow_private` if it may be reached")
+        raise refused(host, f"{subject} is {nature.description}; {way_out} in `allow_private` if it may be reached")
 
 
 def _read(text: Any, field: str, read: Callable[[str], Any]) -> Any:

@@ -75,7 +75,7 @@ async def test_a_request_of_nobody_is_refused(host, era, method):
     who = {"now": pack.USER}
     async with Client(MCPServer(host, principal=lambda ctx: who["now"]).server, mode=era) as client:
         who["now"] = None
-        with pytest.raises(MCPError, match="it is not known for whom it is made") as refused:
+        with pytest.raises(MCPError, match="its principal is unknown") as refused:
             await REQUESTS[method](client)
     assert refused.value.code == types.INVALID_REQUEST
 
@@ -91,7 +91,7 @@ async def test_nobody_can_not_listen_for_changes(host):
     server = MCPServer(host, principal=lambda ctx: who["now"])
     async with Client(server.server, mode="2026-07-28") as client:
         who["now"] = None
-        with pytest.raises(MCPError, match="it is not known for whom"):
+        with pytest.raises(MCPError, match="its principal is unknown"):
             async with client.listen(tools_list_changed=True):
                 pass
 

@@ -124,7 +124,7 @@ async def test_names_that_cant_be_filled_in_are_told_once(given, told):
 
     (finding,) = await examine_pack(lambda: pack(), prepare=prepare)
 
-    assert (finding.rule, finding.cure) == ("loads", "mend what prepares the room, such as conformance.py")
+    assert (finding.rule, finding.cure) == ("loads", "fix what prepares the sandbox, such as conformance.py")
     assert f"prepare() raised {told}" in finding.message
 
 

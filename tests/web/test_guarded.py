@@ -802,7 +802,7 @@ async def test_a_certificate_that_does_not_hold_ends_the_request(secure_site, ho
     error = await refusal(client, f"https://{host}:{port}/")
 
     assert (error.kind, secure_site.seen) == ("unreachable", [])
-    assert str(error).startswith(f"{host} can't be trusted: its certificate does not hold (")
+    assert str(error).startswith(f"{host} can't be trusted: its certificate is invalid (")
 
 
 async def test_a_server_without_tls_is_told(site):

@@ -89,7 +89,7 @@ class Bridge:
     # -- what is known -----------------------------------------------------------------------------------------
 
     def why_not(self, *, is_whole: bool = True) -> str | None:
-        """Say why the server's tools can't be called now, in its own last words too if *is_whole*; None if they can."""
+        """Say why the server's tools can't be called now, with its own last message if *is_whole*; None if they can."""
         if self._connection is None:
             return f"{self.server.owner} is not connected: it is not in force"
         return self._connection.why_not(is_whole=is_whole)
@@ -102,7 +102,7 @@ class Bridge:
 
     @property
     def status(self) -> str:
-        """Say in words how the server is."""
+        """Say whether the server is connected, or why not."""
         return self.why_not() or f"{self.server.owner} is connected (protocol {self.protocol})"
 
     @property
@@ -183,7 +183,7 @@ class Bridge:
                 self._logger.warning("the tools of %s are not in step: %s", self.server.owner, error)
 
     async def _apply(self, connection: ServerConnection) -> None:
-        """Bring the stacks in step with what the server said last, and with whether it is there."""
+        """Register what the server listed last, and ask the gates again if it came or went."""
         connection.changed.clear()
         listing, epoch = connection.listing, connection.epoch
         had_any = bool(self._descriptors)
@@ -252,7 +252,7 @@ class Bridge:
     # -- calls -------------------------------------------------------------------------------------------------
 
     async def _run(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Run one call of the server's tool; however it ends, it ends in one result."""
+        """Run one call of the server's tool; however it ends, it returns one result."""
         connection = self._connection
         if connection is None:
             return ToolResult.fail("WorkerDied", str(self.why_not()))
@@ -275,7 +275,7 @@ class Bridge:
         return result_of(answer, self._text, media_limit=self._limits.media)
 
     async def _wait_until_gated(self, connection: ServerConnection) -> None:
-        """Wait until the tools of a server that went away are gated: whoever hears of it finds them so."""
+        """Wait until the tools of a server that went away are gated, so that the caller finds them so."""
         if connection is self._connection and not connection.is_closing:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._limits.grace):

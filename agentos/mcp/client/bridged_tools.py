@@ -1,4 +1,4 @@
-"""What a server says of its tools, checked one by one: a bad one is left out and told, the rest are taken."""
+"""What a server says of its tools, checked one by one: an unusable one is left out and reported."""
 
 import json
 import re
@@ -47,7 +47,7 @@ RunTool = Callable[[str], Callable[[Any, Any], Any]]
 
 
 class BridgedToolMaker:
-    """Makes tools of what one server says. What it says again in the same words stays the same object."""
+    """Makes tools from what one server lists. A definition that did not change stays the same object."""
 
     def __init__(self, server: ServerSpec, limits: ServerLimits, text: ServerText, run: RunTool) -> None:
         self._server = server
@@ -72,7 +72,7 @@ class BridgedToolMaker:
         return fault
 
     def tool(self, raw: Any) -> Tool:
-        """Return the tool that *raw* describes; BadToolError says why it is none."""
+        """Return the tool that *raw* describes; UnusableToolError says why it can't be used."""
         name = self.name_of(raw)
         said = {key: raw[key] for key in _FIELDS if raw.get(key) is not None}
         text = _canonical(said)
@@ -84,7 +84,7 @@ class BridgedToolMaker:
         return known[1]
 
     def _masked(self, said: Any, key: str = _TEXTS[0]) -> Any:
-        """Return what a server said, in texts without secrets and with our line ends; what else it says is exact."""
+        """Return a definition with its texts masked and their line ends unified; everything else is unchanged."""
         if isinstance(said, str):
             return self._text.mask(said.replace("\r\n", "\n")) if key in _TEXTS else said
         if isinstance(said, dict):
@@ -96,7 +96,7 @@ class BridgedToolMaker:
         self._known = {name: known for name, known in self._known.items() if name in names}
 
     def name_of(self, raw: Any) -> str:
-        """Return a tool's name; BadToolError if it can't be one, or if the tool can't be read."""
+        """Return a tool's name; UnusableToolError if it is invalid, or if the tool can't be read."""
         if isinstance(raw, dict) and UNREADABLE in raw:
             raise UnusableToolError(f"it can't be read: {self._text.clip(str(raw[UNREADABLE]))}")
         name = raw.get("name") if isinstance(raw, dict) else None
@@ -160,7 +160,7 @@ def _canonical(said: Mapping[str, Any]) -> str:
 
 
 def effect_of(hints: Any) -> Effect:
-    """Return the effect that hints tell of. What they do not say is taken for the worst."""
+    """Return the effect that hints declare; without hints, destructive."""
     if _hint(hints, "readOnlyHint") is True:
         return "read"
     return "mutate" if _hint(hints, "destructiveHint") is False else "destructive"

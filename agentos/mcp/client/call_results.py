@@ -55,7 +55,7 @@ def _resource(resource: TextResourceContents | BlobResourceContents, server_text
     if isinstance(resource, TextResourceContents):
         return f"[resource {place}]\n{resource.text}"
     return (
-        f"[resource {place}, {server_text.cut(resource.mime_type or 'of no said type', _NAME)}, {_size(resource.blob)}]"
+        f"[resource {place}, {server_text.cut(resource.mime_type or 'of unknown type', _NAME)}, {_size(resource.blob)}]"
     )
 
 

@@ -15,11 +15,10 @@ from typing import Any
 from mcp_types import CallToolResult
 
 from agentos.mcp.client.backoff import Backoff
-from agentos.mcp.client.disconnection import DisconnectReason
 from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.progress_reports import ProgressReports
 from agentos.mcp.client.server_spec import ReadSecret, ServerSpec
-from agentos.mcp.client.server_text import ServerText
+from agentos.mcp.client.server_text import DisconnectReason, ServerText
 from agentos.mcp.client.session import ConnectionLostError, ServerSession, ToolListing
 from agentos.model.pack_context import PackLogger
 
@@ -144,7 +143,7 @@ class ServerConnection:
 
     def _note_lost(self, session: ServerSession, reason: DisconnectReason) -> None:
         """Tell why no call can be made from now on; what is left of the session may still be taken down."""
-        if session is not self._session:  # told already
+        if session is not self._session:  # noted already
             return
         if session.has_answered or time.monotonic() - self._began > self._limits.steady:
             self._backoff.reset()

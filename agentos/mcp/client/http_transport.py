@@ -38,82 +38,63 @@ _EXCHANGE_ERRORS = (
 """What goes wrong with one exchange; that nobody can be reached at all is another matter."""
 
 
-class _CheckedBody(httpx2.AsyncByteStream):
-    """A body that breaks off with an error that the SDK takes for that of one answer.
+class _ResponseBody(httpx2.AsyncByteStream):
+    """The body of a response, with its chunks as something else passes them on."""
 
-    *look* is awaited before. A stream of events breaks off also where it ends: whoever has its answer does not read on.
+    def __init__(self, body: Any, chunks: AsyncIterator[bytes]) -> None:
+        self._body = body
+        self._chunks = chunks
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _checked(body: Any, check_alive: Callable[[], Awaitable[None]], *, is_events: bool) -> AsyncIterator[bytes]:
+    """Yield chunks; a body that breaks off raises an error that ends one answer only.
+
+    *check_alive* is awaited before that, and where a stream of events ends: a reader who has its answer stops earlier.
     """
-
-    def __init__(self, body: Any, check_alive: Callable[[], Awaitable[None]], *, is_events: bool) -> None:
-        self._body = body
-        self._check_alive = check_alive
-        self._is_events = is_events
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self._body:
-                yield chunk
-        except _EXCHANGE_ERRORS as error:
-            await self._check_alive()
-            raise httpx2.StreamError(_broken_off(error)) from None
-        if self._is_events:
-            await self._check_alive()
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
-
-class _BoundedBody(httpx2.AsyncByteStream):
-    """A body that ends with an error when it is too long."""
-
-    def __init__(self, body: Any, limit: int) -> None:
-        self._body = body
-        self._limit = limit
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._body:
-            size += len(chunk)
-            if size > self._limit:
-                raise httpx2.StreamError(f"it is longer than {self._limit:,} bytes")
+    try:
+        async for chunk in body:
             yield chunk
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
-
-class _ToolListBody(httpx2.AsyncByteStream):
-    """The body of a list of tools, with stand-ins for those that can't be read."""
-
-    def __init__(self, body: Any) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield readable_list(b"".join([chunk async for chunk in self._body]))
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
+    except _EXCHANGE_ERRORS as error:
+        await check_alive()
+        raise httpx2.StreamError(_broken_off(error)) from None
+    if is_events:
+        await check_alive()
 
 
-class _ToolListEvents(_ToolListBody):
-    """The same as a stream of events. A line that is too long is passed on in pieces: the SDK refuses it."""
+async def _bounded(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
+    """Yield chunks; raise when there are more than *limit* bytes."""
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > limit:
+            raise httpx2.StreamError(f"it is longer than {limit:,} bytes")
+        yield chunk
 
-    def __init__(self, body: Any, limit: int) -> None:
-        super().__init__(body)
-        self._limit = limit
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        rest = bytearray()
-        async for chunk in self._body:
-            *lines, last = chunk.split(b"\n")
-            for line in lines:
-                yield _readable_event(bytes(rest + line)) + b"\n"
-                rest.clear()
-            rest += last
-            if len(rest) > self._limit:
-                yield bytes(rest)
-                rest.clear()
-        yield bytes(rest)
+async def _readable(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield a list of tools, with stand-ins for those that can't be read."""
+    yield readable_list(b"".join([chunk async for chunk in chunks]))
+
+
+async def readable_events(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
+    """Yield events with a list of tools in the same way. A line that is too long is passed on: the SDK refuses it."""
+    rest = bytearray()
+    async for chunk in chunks:
+        *lines, last = chunk.split(b"\n")
+        for line in lines:
+            yield _readable_event(bytes(rest + line)) + b"\n"
+            rest.clear()
+        rest += last
+        if len(rest) > limit:
+            yield bytes(rest)
+            rest.clear()
+    yield bytes(rest)
 
 
 def _readable_event(line: bytes) -> bytes:
@@ -166,12 +147,12 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
     def _wrap_body(self, request: httpx2.Request, response: httpx2.Response, *, is_for_list: bool) -> None:
         limit = self._limits.message
         is_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
-        body = _CheckedBody(response.stream, functools.partial(self._check_alive, request.url), is_events=is_events)
-        if is_events:
-            response.stream = _ToolListEvents(body, limit) if is_for_list else body
-        else:
-            bounded = _BoundedBody(body, limit)
-            response.stream = _ToolListBody(bounded) if is_for_list else bounded
+        chunks = _checked(response.stream, functools.partial(self._check_alive, request.url), is_events=is_events)
+        if not is_events:
+            chunks = _bounded(chunks, limit)
+        if is_for_list:
+            chunks = readable_events(chunks, limit) if is_events else _readable(chunks)
+        response.stream = _ResponseBody(response.stream, chunks)
 
     async def _check_alive(self, url: httpx2.URL) -> None:
         """Find out after a broken exchange whether the server is still there: other calls go on if it is."""

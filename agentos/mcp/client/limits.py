@@ -1,4 +1,4 @@
-"""How much a server may send, and how long it may take. Neither is left to whoever is on the other end."""
+"""How much a server may send, and how long it may take. Neither is left to the server."""
 
 import attrs
 

@@ -1,7 +1,7 @@
 """What a client takes from a server and what it does not, whatever the transport.
 
-A list of tools reaches the SDK as shells: a name and an input schema that can't fail, with what the server really said
-inside. One bad tool would otherwise cost the whole list, and outputs would be checked twice, once by the SDK and once
+A list of tools reaches the SDK as placeholders: a name and an input schema that can't fail, with the server's own
+definition inside. One bad tool would otherwise cost the whole list, and outputs would be checked twice, by the SDK and
 by the pipeline of calls.
 """
 
@@ -28,7 +28,7 @@ from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.progress_reports import ProgressReports
 
 RAW_TOOL = "agentos/raw"
-"""Where a shell keeps what the server said of a tool."""
+"""Where a placeholder keeps the server's own definition of a tool."""
 
 _LIST_CHANGED = "notifications/tools/list_changed"
 _CANCELLED = "notifications/cancelled"
@@ -80,7 +80,7 @@ class MessageFilter:
         finally:
             del self._progress[token]
 
-    # -- what is said ------------------------------------------------------------------------------------------
+    # -- sent ------------------------------------------------------------------------------------------
 
     def note_sent(self, message: JSONRPCMessage) -> None:
         """Remember which answers will be lists of tools, and which requests of the server are answered."""
@@ -94,10 +94,10 @@ class MessageFilter:
         """Tell whether the answer with that id will be a list of tools."""
         return id in self._list_requests
 
-    # -- what is heard -----------------------------------------------------------------------------------------
+    # -- received -----------------------------------------------------------------------------------------
 
     def accepts(self, message: JSONRPCMessage) -> bool:
-        """Tell whether the SDK shall see a message; the list of tools in it is put into shells."""
+        """Tell whether the SDK shall see a message; a list of tools in it becomes placeholders."""
         if isinstance(message, JSONRPCResponse | JSONRPCError) and not _is_ours(message.id):
             return False
         if isinstance(message, JSONRPCResponse):

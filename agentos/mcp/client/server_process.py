@@ -19,9 +19,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage
 
 from agentos.base.foreign import to_the_end
-from agentos.mcp.client.disconnection import DisconnectReason
 from agentos.mcp.client.limits import ServerLimits
-from agentos.mcp.client.server_text import ServerText
+from agentos.mcp.client.server_text import DisconnectReason, ServerText
 from agentos.mcp.client.unreadable_tools import with_stand_ins
 from agentos.mcp.json_rpc import EXCERPT_SIZE, LineSplitter, MessageOutline, failure_answer, first_line, parse_message
 from agentos.model.pack_context import PackLogger
@@ -59,7 +58,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.tail: deque[str] = deque(maxlen=_TAIL)
         """The last lines of its standard error, masked."""
 
-    # -- what the loop tells -----------------------------------------------------------------------------------
+    # -- called by the event loop -----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -264,7 +263,7 @@ class _ProcessStream:
 
 
 class ProcessReader(_ProcessStream):
-    """What the process says, message by message. What is no message is left out."""
+    """Reads the messages of the process; an invalid line is dropped."""
 
     def __init__(
         self, process: ServerProcess, limits: ServerLimits, logger: PackLogger, *, awaits_list: Callable[[Any], bool]
@@ -305,7 +304,7 @@ class ProcessReader(_ProcessStream):
 
 
 class ProcessWriter(_ProcessStream):
-    """What is said to the process."""
+    """Writes messages to the process."""
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write one message to the child."""

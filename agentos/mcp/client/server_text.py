@@ -1,5 +1,7 @@
 """What a server says, as others may read it: on one line, not too much of it, and without the secrets it was given."""
 
+import attrs
+
 from agentos.mcp.client.server_spec import ReadSecret
 from agentos.secrets.masking import MASK, Masker
 
@@ -50,3 +52,16 @@ class ServerText:
         masked = self.mask(text)
         before, mask, _ = masked.rpartition(MASK)
         return self.clip(max(before + mask, masked[: -self._longest or None], key=len) + "...", limit)
+
+
+@attrs.frozen
+class DisconnectReason:
+    """Why a connection is over: `brief` for models, `whole` with the server's own text for the log and for people."""
+
+    brief: str
+    whole: str
+
+    @classmethod
+    def plain(cls, text: str) -> "DisconnectReason":
+        """Return a reason without any text of the server."""
+        return cls(text, text)

@@ -17,7 +17,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from agentos._version import __version__
 from agentos.base.foreign import FOREIGN, let_cancellation_pass
 from agentos.mcp.client.backoff import Backoff
-from agentos.mcp.client.disconnection import DisconnectReason
 from agentos.mcp.client.http_transport import BoundedTransport, http_streams
 from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.message_filter import RAW_TOOL, MessageFilter, is_closed
@@ -31,7 +30,7 @@ from agentos.mcp.client.server_spec import (
     header_reader,
     with_secrets,
 )
-from agentos.mcp.client.server_text import ServerText
+from agentos.mcp.client.server_text import DisconnectReason, ServerText
 from agentos.model.pack_context import PackLogger
 
 _LISTEN = 5.0
@@ -156,7 +155,7 @@ class ServerSession:
         return False
 
     def _note_list_changed(self) -> bool:
-        """Note that the list of tools changed; tell whether that is news."""
+        """Note that the list of tools changed; tell whether it was not noted before."""
         if self._has_changed:
             return False
         self._has_changed = True
@@ -216,12 +215,12 @@ class ServerSession:
             try:
                 async with client.listen(tools_list_changed=True) as events:
                     if heard.is_set():
-                        self._note_list_changed()  # what changed meanwhile was told to nobody
+                        self._note_list_changed()  # changes in between were not reported
                     heard.set()
                     async for _ in events:
                         backoff.reset()
             except (MCPError, SubscriptionLost, TimeoutError) as error:
-                self._logger.debug("changes of the list are not told: %s", self._reason_for(error).whole)
+                self._logger.debug("changes of the list are not reported: %s", self._reason_for(error).whole)
             heard.set()
             await asyncio.sleep(backoff.next())
 
@@ -275,7 +274,7 @@ class ServerSession:
         self.has_answered = True
         return answer
 
-    # -- words -------------------------------------------------------------------------------------------------
+    # -- reasons -------------------------------------------------------------------------------------------------
 
     async def _reason(self, error: Exception | None = None) -> DisconnectReason:
         """Say why the connection is over: what was noted, else what became of the process, else the error."""

@@ -1,4 +1,4 @@
-"""Approval in place: a call that waits for a person is put before the person who sits at the client.
+"""Ask the person at the client to approve a call that waits for approval.
 
 In the era of sessions the server asks while the call waits. In the era without, the result says what is asked, and the
 client answers by calling again: then the stored proposal is applied, and no new one is made.
@@ -55,15 +55,15 @@ FORM: dict[str, Any] = {
 
 
 @attrs.frozen
-class _Decision:
-    """What a person said: nothing, if the question was dismissed or could not be put."""
+class _PersonDecision:
+    """What a person decided; None if the question was dismissed or could not be asked."""
 
     decision: Literal["approve", "reject"] | None
     reason: str = ""
 
 
 def approval_question(proposal: Proposal, host: ServedHost) -> str:
-    """Say in words what exactly will run."""
+    """Return a text that says exactly what will run."""
     arguments = host.extensions.masker.mask_data(dict(proposal.arguments or {}))
     version = f" {proposal.version}" if proposal.version else ""
     lines = [
@@ -100,7 +100,7 @@ def can_elicit(ctx: Context) -> bool:
 
 
 class ApprovalPrompts:
-    """Puts proposals before the person at a client, and does what that person says."""
+    """Asks the person at a client about proposals, and carries out the decision."""
 
     def __init__(self, host: ServedHost, calls: ClientCalls, logger: MaskingLogger, *, has_tools: bool) -> None:
         self._host = host
@@ -111,7 +111,7 @@ class ApprovalPrompts:
     async def ask_or_wait(
         self, ctx: Context, result: ToolResult, who: Principal
     ) -> ToolResult | types.InputRequiredResult:
-        """Return what a call comes to that waits for approval: the answer of a person, or that it waits."""
+        """Return the result of a call that needs approval: what a person decided, or that it waits."""
         proposal = await self._proposal_of(result, who)
         if proposal is None or not can_elicit(ctx):
             return self._waiting_result(result, proposal)
@@ -122,11 +122,11 @@ class ApprovalPrompts:
     async def resume(
         self, ctx: Context, params: types.CallToolRequestParams, who: Principal
     ) -> ToolResult | types.InputRequiredResult:
-        """Return what a repeated call comes to. Its state was sealed by this server, for this principal and call."""
+        """Return the result of a repeated call. Its state was sealed by this server, for this principal and call."""
         id = _proposal_id_in(params.request_state)
         proposal = await self._find_own(id, who)
         if proposal is None:
-            return ToolResult.fail("ProposalInvalid", "what was asked about is not there any more; make the call again")
+            return ToolResult.fail("ProposalInvalid", "the proposal no longer exists; make the call again")
         decision = _decision_in(params.input_responses)
         if decision is not None:
             return await self._carry_out(ctx, proposal, decision, who, _unanswered(proposal))
@@ -154,7 +154,7 @@ class ApprovalPrompts:
         return proposal if proposal is not None and proposal.state == "proposed" else None
 
     async def _find_own(self, id: Any, who: Principal) -> Proposal | None:
-        """Return a proposal of *who*: an id may come from anywhere, and a token is none."""
+        """Return a proposal of *who*: the id is untrusted, and a token is not accepted as one."""
         try:
             proposal = await self._host.approvals.describe(id)
         except ProposalError:
@@ -169,8 +169,8 @@ class ApprovalPrompts:
             input_requests={_KEY: request}, request_state=json.dumps({"proposal": proposal.id})
         )
 
-    async def _ask(self, ctx: Context, proposal: Proposal, who: Principal) -> _Decision:
-        """Ask while the call waits, for as long as the proposal lasts. Who can't be reached has said nothing."""
+    async def _ask(self, ctx: Context, proposal: Proposal, who: Principal) -> _PersonDecision:
+        """Ask while the call waits, until the proposal expires. A client that can't be reached leaves it undecided."""
         lasts = (proposal.expires_at - proposal.created_at).total_seconds()
         answer = None
         with anyio.move_on_after(lasts):
@@ -183,12 +183,12 @@ class ApprovalPrompts:
                 with anyio.CancelScope(shield=True):
                     await self.reject(proposal.id, "its call was cancelled while somebody was asked", who)
                 raise
-        return _Decision(None) if answer is None else _decision_of_form(answer)
+        return _PersonDecision(None) if answer is None else _decision_of_form(answer)
 
     # -- answers -----------------------------------------------------------------------------------------------
 
     async def _carry_out(
-        self, ctx: Context, proposal: Proposal, decision: _Decision, who: Principal, result: ToolResult
+        self, ctx: Context, proposal: Proposal, decision: _PersonDecision, who: Principal, result: ToolResult
     ) -> ToolResult:
         if decision.decision == "approve":
             return await self.apply(ctx, proposal.id, who)
@@ -198,7 +198,7 @@ class ApprovalPrompts:
         return await self._left_undecided(proposal, who, result)
 
     async def _left_undecided(self, proposal: Proposal, who: Principal, result: ToolResult) -> ToolResult:
-        """Return what a call comes to that nobody decided on here: maybe somebody did elsewhere, or it is too late."""
+        """Return the result of a call that was not decided here; it may be decided elsewhere, or expired."""
         now = await self._find_own(proposal.id, who)
         if now is None or now.state == "proposed":
             return self._waiting_result(result, now)
@@ -219,8 +219,8 @@ class ApprovalPrompts:
         return attrs.evolve(result, content=f"{result.content.rstrip('. ')}. {way}", output=None)
 
 
-def _reason(words: str) -> str:
-    return clipped(words.strip(), REASON_LIMIT) or "no reason given"
+def _reason(text: str) -> str:
+    return clipped(text.strip(), REASON_LIMIT) or "no reason given"
 
 
 def _unanswered(proposal: Proposal) -> ToolResult:
@@ -239,19 +239,19 @@ def _proposal_id_in(state: str | None) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _decision_in(responses: Mapping[str, Any] | None) -> _Decision | None:
-    """Return what the client's answer says; None if it has none."""
+def _decision_in(responses: Mapping[str, Any] | None) -> _PersonDecision | None:
+    """Return the decision in the client's answers; None if it is missing."""
     answer = (responses or {}).get(_KEY)
     return _decision_of_form(answer) if isinstance(answer, types.ElicitResult) else None
 
 
-def _decision_of_form(answer: types.ElicitResult) -> _Decision:
+def _decision_of_form(answer: types.ElicitResult) -> _PersonDecision:
     """Return what a form says. One that was dismissed, or says neither, leaves the question open."""
     content = answer.content or {}
     decision = content.get("decision")
     if answer.action == "accept" and decision == "approve":
-        return _Decision("approve")
+        return _PersonDecision("approve")
     if answer.action == "decline" or (answer.action == "accept" and decision == "reject"):
         reason = content.get("reason")
-        return _Decision("reject", reason if isinstance(reason, str) else "")
-    return _Decision(None)
+        return _PersonDecision("reject", reason if isinstance(reason, str) else "")
+    return _PersonDecision(None)

@@ -4,13 +4,13 @@ import asyncio
 import itertools
 import math
 import secrets
-from collections import deque
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import anyio
 from mcp.server.context import ServerRequestContext
 
+from agentos.mcp.report_queue import ReportQueue, is_number, retrieve_exception
 from agentos.mcp.server.served_host import ServedHost
 from agentos.mcp.server.wire_format import clipped, encodable
 from agentos.secrets.masking import MaskingLogger
@@ -34,49 +34,23 @@ def wants_progress(ctx: Context) -> bool:
     return getattr(getattr(outbound, "_inner", outbound), "_on_progress", None) is not None
 
 
-class _ProgressSender:
-    """The progress of one call on its way to one client. What the client is slow to read holds up nobody else."""
+class _ProgressSender(ReportQueue):
+    """The progress of one call on its way to one client."""
 
     def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
-        self._waiting: deque[ToolProgress] = deque(maxlen=_BACKLOG)
+        super().__init__(lambda report: ctx.session.report_progress(*report[:2], report[2] or None), _BACKLOG)
         self._last_sent = -math.inf
-        self._sending: asyncio.Task[None] | None = None
 
-    def push(self, event: ToolProgress) -> None:
-        """Take a report in. The protocol wants progress to grow: one that does not is left out."""
-        if not _is_number(event.done) or event.done <= self._last_sent:
-            return
-        self._last_sent = event.done
-        self._waiting.append(event)
-        if self._sending is None:
-            self._sending = asyncio.create_task(self._send())
-            self._sending.add_done_callback(_retrieve_exception)
-
-    async def _send(self) -> None:
-        try:
-            while self._waiting:
-                event = self._waiting.popleft()
-                total = event.total if _is_number(event.total) else None
-                message = encodable(clipped(str(event.message), _MESSAGE_LIMIT)) or None
-                await self._ctx.session.report_progress(event.done, total, message)
-        finally:
-            self._sending = None
-
-    async def finish(self) -> None:
-        """Return when the client has everything, or is too slow for it: the result comes after its progress."""
-        if self._sending is not None:
-            await asyncio.wait([self._sending], timeout=END_GRACE)
-
-    def stop(self) -> None:
-        """Send no more: nobody waits for it."""
-        self._waiting.clear()
-        if self._sending is not None:
-            self._sending.cancel()
+    def take(self, event: ToolProgress) -> None:
+        """Send a report. The protocol wants progress to grow: one that does not is left out."""
+        if is_number(event.done) and event.done > self._last_sent:
+            self._last_sent = event.done
+            total = event.total if is_number(event.total) else None
+            self.push((event.done, total, encodable(clipped(str(event.message), _MESSAGE_LIMIT))))
 
 
 class ClientCalls:
-    """Runs calls for clients. While no client asked for progress, the host's events have no listener of ours."""
+    """Runs calls for clients. Listens to the host's events only while a client wants progress."""
 
     def __init__(self, host: ServedHost, logger: MaskingLogger) -> None:
         self._host = host
@@ -97,7 +71,7 @@ class ClientCalls:
         sender = self._start_sending(id, ctx)
         try:
             result = await self._run_shielded(id, coroutine)
-            await sender.finish()
+            await sender.finish(END_GRACE)
         finally:
             sender.stop()
             self._stop_sending(id)
@@ -118,7 +92,7 @@ class ClientCalls:
 
     def _on_event(self, event: Any) -> None:
         if type(event) is ToolProgress and (sender := self._senders.get(event.call_id or "")) is not None:
-            sender.push(event)
+            sender.take(event)
 
     # -- cancellation ------------------------------------------------------------------------------------------
 
@@ -143,7 +117,7 @@ class ClientCalls:
             self._logger.warning("a tool goes on after its call %s was cancelled", id)
             self._abandoned.add(task)
             task.add_done_callback(self._abandoned.discard)
-        task.add_done_callback(_retrieve_exception)
+        task.add_done_callback(retrieve_exception)
 
     async def close(self) -> None:
         """Cancel what goes on although its client is gone."""
@@ -157,7 +131,7 @@ async def _hand_on_result(coroutine: Coroutine[Any, Any, T], ended: "asyncio.Fut
     """Hand on how *coroutine* ends, at once: waiting for its task would take another turn of the loop."""
     try:
         result = await coroutine
-    except Exception as error:  # noqa: BLE001 - whoever waits meets it
+    except Exception as error:  # noqa: BLE001 - raised where the result is awaited
         if not ended.done():
             ended.set_exception(error)
     else:
@@ -165,12 +139,3 @@ async def _hand_on_result(coroutine: Coroutine[Any, Any, T], ended: "asyncio.Fut
             ended.set_result(result)
     finally:
         ended.cancel()
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _retrieve_exception(task: "asyncio.Task[Any]") -> None:
-    if not task.cancelled():
-        task.exception()

@@ -57,12 +57,12 @@ class VisiblePack:
 
     @property
     def uri(self) -> str:
-        """Return the address of what is told of the pack."""
+        """Return the address of the document about the pack."""
         return PACKS + quote(self.name, safe="")
 
 
 class Documents:
-    """Tells a principal about what it may call, and about nothing else."""
+    """Describes to a principal what it may call, and nothing else."""
 
     def __init__(self, host: ServedHost, shown_tools: ShownTools) -> None:
         self._host = host
@@ -80,7 +80,7 @@ class Documents:
         return [whole, *(_prompt(name, name, f"How {name} is to be used.") for name in found)]
 
     def prompt(self, name: str, who: Principal) -> Item | None:
-        """Return the messages of a prompt; None if there is none of that name."""
+        """Return the messages of a prompt; None if no prompt has that name."""
         found = self._prompt_texts(who)
         if name == INSTRUCTIONS and found:
             text = self._host.tools.system_prompt(who)
@@ -118,7 +118,7 @@ class Documents:
         ]
 
     def read(self, uri: str, who: Principal) -> Item | None:
-        """Return what is told at an address; None if nothing is, or nothing that *who* may see."""
+        """Return the document at an address; None if nothing is there, or nothing that *who* may see."""
         text = self._text_at(uri, who)
         if text is None:
             return None
@@ -187,7 +187,7 @@ def _owner(info: ToolInfo) -> str:
 
 
 def _pack(name: str, infos: Sequence[ToolInfo], entry: Entry | None) -> VisiblePack:
-    # The seat belongs to the house; what a host registers by itself has no pack behind it.
+    # The seat is internal to stacks; what a host registers itself has no pack.
     owner = None if entry is None or entry._seat is None else entry._seat.owner  # noqa: SLF001 - see above
     described = getattr(getattr(owner, "pack", None), "description", "")
     version = None if entry is None else entry.source.version

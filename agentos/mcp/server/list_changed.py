@@ -1,7 +1,7 @@
 """list_changed for clients of both eras.
 
 Changes are noticed where stacks are switched over, not on the bus of events: a listener there would make every call
-dearer. A client that does not read holds up nobody: each is told in a task of its own.
+dearer. Each client is notified in a task of its own, so that a slow one holds up nobody.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ Client = tuple[str, frozenset[str], str]
 Keys = Collection[tuple[str, str]]
 
 SEND_TIMEOUT = 10.0
-"""How long a client may take to read that something changed, before it is not told."""
+"""How long a client may take to read one notification, before it is dropped."""
 _TOOLS, _PROMPTS, _RESOURCES = ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()
 _SENDERS = {
     _TOOLS: Connection.send_tool_list_changed,
@@ -50,7 +50,7 @@ _SENDERS = {
 
 
 class _StackChangeRelay:
-    """Passes on which stacks of one manager were switched over. The manager keeps this for good, and nobody else."""
+    """Passes on which stacks of one manager changed. A manager can't unwatch, so there is one relay for each."""
 
     def __init__(self) -> None:
         self.listeners: set[Callable[[Keys], None]] = set()
@@ -72,7 +72,7 @@ def _relay_of(manager: ExtensionManager) -> _StackChangeRelay:
 
 
 class _ListSnapshot:
-    """What is offered, as it was last seen, to tell which lists a switch changed."""
+    """The tools in force as they were last seen, to find out which lists a change affects."""
 
     def __init__(self, host: ServedHost) -> None:
         self._registry = host.extensions.registry("tool")
@@ -189,7 +189,7 @@ class _SubscriptionBus:
 
 
 class _HandshakeClient:
-    """A client of the handshake era that is told of changes, one after another, without holding up whoever changes."""
+    """A client of the handshake era, notified of one change after another in the background."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -197,7 +197,7 @@ class _HandshakeClient:
         self._sending: asyncio.Task[None] | None = None
 
     def notify(self, events: Iterable[ServerEvent]) -> None:
-        """Tell the client soon; what it has not heard of yet is told once."""
+        """Notify the client soon; the same event is sent once while it waits."""
         self._unsent.update(dict.fromkeys(events))
         if self._sending is None and self._unsent:
             self._sending = asyncio.create_task(self._send_all())
@@ -220,7 +220,7 @@ class _HandshakeClient:
 
 
 class ListChangeNotifier:
-    """Remembers who wants to hear of changes, and tells them. While nobody does, nothing is watched."""
+    """Notifies subscribed clients of changes. While there are none, nothing is watched."""
 
     def __init__(self, host: ServedHost, tool_name: Callable[[str], str]) -> None:
         self._host = host

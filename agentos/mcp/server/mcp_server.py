@@ -1,7 +1,7 @@
 """MCPServer: what a principal may see, served to MCP clients of both eras.
 
-A request passes: span -> border (whatever raises becomes a plain error) -> the seal on states of requests -> handler.
-Whoever may call a tool here may call it by any other way into the host, and nobody else: there is one door for calls.
+A request passes: span -> error containment -> the seal on request states -> handler. Calls go through the same
+ToolOrchestrator as any other call of the host, so access is the same everywhere.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ _UNCACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 class _NotifyingServer(Server[Any]):
-    """The SDK's server, which says of its own accord that it tells of changes."""
+    """The SDK's server, which declares list_changed whatever the transport."""
 
     def create_initialization_options(
         self,
@@ -52,7 +52,7 @@ class _NotifyingServer(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """Return what a client of the handshake era is told: also by transports that pass no options."""
+        """Return the capabilities for a client of the handshake era, also where a transport passes no options."""
         told = notification_options or NotificationOptions(
             prompts_changed=True, resources_changed=True, tools_changed=True
         )
@@ -137,7 +137,7 @@ class MCPServer:
 
     @cached_property
     def _stamp(self) -> dict[str, Any]:
-        """Return what every answer of the era without sessions says of the server: flat, so a copy is its own."""
+        """Return what every answer of the era without sessions says of the server; a shallow copy is enough."""
         return self.server.server_info_stamp
 
     def memory(self) -> Server[Any]:
@@ -158,17 +158,17 @@ class MCPServer:
         self._notifier.close()
         await self._calls.close()
 
-    # -- the border --------------------------------------------------------------------------------------------
+    # -- errors --------------------------------------------------------------------------------------------
 
     async def _contain_errors(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Pass a request on. What raises on the way is logged here, and the client is told that it did not work."""
+        """Pass a request on. An exception is logged, and the client gets a plain internal error."""
         try:
             self._principal_of(ctx)
             return await call_next(ctx)
-        except (MCPError, ValidationError):  # the protocol's own words
+        except (MCPError, ValidationError):  # errors of the protocol itself
             if ctx.request_id is not None:
                 raise
-        except FOREIGN as error:  # nothing that went wrong in here is a client's business
+        except FOREIGN as error:  # a client learns nothing about the inside
             let_cancellation_pass(error)
             self._logger.exception("%s failed", ctx.method)
             if ctx.request_id is not None:
@@ -176,12 +176,12 @@ class MCPServer:
         return None  # nobody waits for an answer to a notification
 
     def _principal_of(self, ctx: Context) -> Principal:
-        """Return for whom a request is made."""
+        """Return the principal of a request."""
         if isinstance(self._principal, Principal):
             return self._principal
         found = self._principal(ctx)
         if found is None:
-            raise MCPError(types.INVALID_REQUEST, "The request is refused: it is not known for whom it is made")
+            raise MCPError(types.INVALID_REQUEST, "The request is refused: its principal is unknown")
         if not isinstance(found, Principal):
             raise TypeError(f"principal: expected a Principal or None, got {type(found).__name__}")
         return found
@@ -194,7 +194,7 @@ class MCPServer:
         made.bind_principal = lambda ctx: f"{self._principal_of(ctx).kind}:{self._principal_of(ctx).id}"
         return made
 
-    # -- calls by the short cut --------------------------------------------------------------------------------
+    # -- plain calls --------------------------------------------------------------------------------
 
     async def _answer_plain_call(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer a plain call at once, in the form it has on the wire.
@@ -309,7 +309,7 @@ async def serve_stdio(host: ServedHost, **options: Any) -> None:
 
 
 def _skip_unused_spans(in_force: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
-    """Pass by the SDK's spans as long as nobody collects any and none is to be continued."""
+    """Skip the SDK's span while no tracer is configured and the request continues no trace."""
     if not isinstance(in_force, OpenTelemetryMiddleware):
         return in_force
 

@@ -8,11 +8,12 @@ import attrs
 from mcp.server.context import ServerRequestContext
 
 from agentos.access.proposals import Proposal, ProposalError
+from agentos.interop.mcp import effect_hints
 from agentos.mcp.server.approval_prompts import REASON_LIMIT, ApprovalPrompts
 from agentos.mcp.server.list_changed import ListChangeNotifier
 from agentos.mcp.server.served_host import ServedHost
 from agentos.mcp.server.shown_tools import ShownTools, is_modern
-from agentos.mcp.server.wire_format import Item, annotations, clipped
+from agentos.mcp.server.wire_format import Item, clipped
 from agentos.model.field_checks import did_you_mean
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
@@ -52,7 +53,7 @@ class OwnTool:
             "title": name.replace("_", " ").capitalize(),
             "description": description,
             "inputSchema": whole,
-            "annotations": annotations(effect),
+            "annotations": effect_hints(effect),
         }
         return cls(item, Checker(whole, f"the input schema of {name!r}"), handler)
 
@@ -142,7 +143,7 @@ class SearchTools:
 
 
 def _unknown_tools(names: Sequence[str], known: Iterable[str]) -> Iterator[str]:
-    """Say of each name that it is none; of the first few also what was probably meant, which takes long to find."""
+    """Say of each name that it is unknown; of the first few also what was probably meant, which is slow to find."""
     searched = list(itertools.islice(known, _NAMES_SEARCHED))
     for number, name in enumerate(names):
         hint = did_you_mean(name[:100], searched) if number < _HINTS else ""
@@ -224,7 +225,7 @@ class ProposalTools:
 
 
 def _summary(proposal: Proposal, *, whole: bool = False) -> dict[str, Any]:
-    """Return what a client is told; a token is never in it."""
+    """Return what a client may see of a proposal; a token is never in it."""
     summary: dict[str, Any] = {
         "id": proposal.id,
         "tool": proposal.tool,

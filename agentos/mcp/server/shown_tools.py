@@ -192,7 +192,7 @@ class ShownTools:
         return list(loaded) != before
 
     def _loaded_by(self, ctx: Context, who: Principal) -> dict[str, None]:
-        """Return what a conversation loaded: of the session, or where there are none of the client."""
+        """Return what a conversation loaded: by its session, or by its client where the protocol has no sessions."""
         if not is_modern(ctx):
             kept: dict[str, None] = connection_state(ctx).setdefault(_LOADED, {})
             return kept

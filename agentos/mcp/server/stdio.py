@@ -37,11 +37,11 @@ async def run(server: Server[Any], stdin: int = _STDIN, stdout: int = _STDOUT) -
     """
     with _moved_away(stdin, os.O_RDONLY) as read_from, _moved_away(stdout, os.O_WRONLY) as write_to:
         async with _client_writer(write_to) as writer, _client_messages(read_from, writer) as lines:
-            with _end_on_signals(lines.end) as heard, anyio.CancelScope() as scope:
+            with _end_on_signals(lines.end) as signals, anyio.CancelScope() as scope:
                 async with stdio_server(lines, writer) as (read, write):  # type: ignore[arg-type]  # as files of anyio
                     await server.run(read, write, server.create_initialization_options())
                     scope.deadline = anyio.current_time() + FLUSH_TIMEOUT
-            return heard[0] if heard else None
+            return signals[0] if signals else None
 
 
 # -- descriptors ---------------------------------------------------------------------------------------------------
@@ -78,12 +78,12 @@ def _divert(fd: int, mode: int) -> None:
 
 @contextmanager
 def _end_on_signals(end: Callable[[], None]) -> Iterator[list[int]]:
-    """Call *end* when a signal says to end, and tell which; only a main thread hears of signals."""
-    loop, heard = asyncio.get_running_loop(), []
+    """Call *end* on SIGTERM or SIGINT, and yield the signals that came; only a main thread gets signals."""
+    loop, signals = asyncio.get_running_loop(), []
     numbers = []
 
     def note_request(number: int) -> None:
-        heard.append(number)
+        signals.append(number)
         end()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -91,7 +91,7 @@ def _end_on_signals(end: Callable[[], None]) -> Iterator[list[int]]:
             loop.add_signal_handler(number, note_request, number)
             numbers.append(number)
     try:
-        yield heard
+        yield signals
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
@@ -101,7 +101,7 @@ def _end_on_signals(end: Callable[[], None]) -> Iterator[list[int]]:
 
 
 class ClientMessages:
-    """The messages of a client, one a line. One that can't be read is answered here, so that nobody waits for it."""
+    """The messages of a client, one a line. An invalid one is answered with an error here."""
 
     def __init__(self, stream: asyncio.StreamReader, writer: "StdoutWriter", close: Callable[[], Any]) -> None:
         self._stream = stream
@@ -139,7 +139,7 @@ class ClientMessages:
             return kept + line, not kept
 
     async def _checked(self, line: bytes, *, is_whole: bool) -> str | None:
-        """Return a message for the server; None if there is none, and the client was told so."""
+        """Return a message for the server; None if the line is invalid; then the client gets an error."""
         try:
             if not is_whole:
                 raise _InvalidMessage(types.INVALID_REQUEST, f"a message has at most {MESSAGE_LIMIT} bytes")
@@ -158,7 +158,7 @@ class ClientMessages:
 
 
 class _InvalidMessage(Exception):  # noqa: N818 - an answer, not an error of ours
-    """A line that is no message, and the code of JSON-RPC for that."""
+    """An invalid line, and its JSON-RPC error code."""
 
     def __init__(self, code: int, why: str) -> None:
         super().__init__(why)
@@ -215,7 +215,7 @@ async def _pump(fd: int, stream: asyncio.StreamReader) -> None:
 
 
 class PendingRequests:
-    """The requests of a client that have no answer yet, but for those that never get one."""
+    """The requests of a client that wait for an answer; subscriptions are not counted, they last."""
 
     def __init__(self) -> None:
         self._ids: set[Any] = set()
@@ -238,7 +238,7 @@ class PendingRequests:
             self._forget(outline.id)
 
     def _forget(self, id: Any) -> None:
-        with suppress(TypeError):  # what is no id
+        with suppress(TypeError):  # an unhashable id is invalid
             self._ids.discard(id)
         if not self._ids:
             self._all_answered.set()
@@ -256,7 +256,7 @@ class PendingRequests:
 
 
 class StdoutWriter:
-    """Where messages for the client go. A client that is gone has lost them: that is the end, and no error."""
+    """Writes messages to the client. When the client is gone, reading ends too; that is not an error."""
 
     def __init__(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         self._send = send
@@ -279,8 +279,8 @@ class StdoutWriter:
 
     async def refuse(self, id: str | int | None, code: int, why: str) -> None:
         """Tell the client that a message was not taken; without an id nobody knows which request it was."""
-        heard = {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}}
-        await self.write(json.dumps(heard) + "\n")
+        refusal = {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}}
+        await self.write(json.dumps(refusal) + "\n")
 
 
 @asynccontextmanager

@@ -10,10 +10,11 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from agentos.interop._provider_schemas import object_schema
+from agentos.interop.mcp import effect_hints
 from agentos.model.tool_call import ToolResult
 from agentos.schema.validation import compile_schema, to_plain_json
 from agentos.tools.listing import ToolInfo
-from agentos.tools.tool import Effect, Tool
+from agentos.tools.tool import Tool
 from agentos.tools.wire_names import wire_name
 
 Item = dict[str, Any]
@@ -138,25 +139,15 @@ def _make_item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool) -> Ite
         "title": encodable(info.display_name),
         "description": encodable(clipped(info.description, DESCRIPTION_LIMIT)),
         "inputSchema": encodable_data(object_schema(info.input_schema)),
-        "annotations": annotations(info.effect, is_idempotent=tool.idempotent),
+        "annotations": effect_hints(info.effect, is_idempotent=tool.idempotent),
     }
     if (output := shown_output_schema(tool, is_modern=is_modern)) is not None:
         item["outputSchema"] = encodable_data(to_plain_json(output))
     return item
 
 
-def annotations(effect: Effect, *, is_idempotent: bool = False) -> dict[str, bool]:
-    """Return what an effect says. Nothing says whether a tool reaches the outside, so nothing is said of that."""
-    reads = effect == "read"
-    return {
-        "readOnlyHint": reads,
-        "destructiveHint": effect == "destructive",
-        "idempotentHint": reads or is_idempotent,
-    }
-
-
 def shown_output_schema(tool: Tool, *, is_modern: bool) -> Mapping[str, Any] | None:
-    """Return the output schema that clients of an era are told of, and get structured content for.
+    """Return the output schema that clients of an era see, and get structured content for.
 
     Up to 2025-11-25 that is an object, always. Since 2026-07-28 it is any value but null, which the SDK leaves out.
     """
@@ -178,7 +169,7 @@ def _is_never_null(tool: Tool) -> bool:
 
 
 def call_result(result: ToolResult, tool: Tool | None, *, is_modern: bool) -> Item:
-    """Return a result as the protocol tells it: what the model reads, and its output as structured content.
+    """Return a result in the form of the protocol: what the model reads, and its output as structured content.
 
     `state`, `meta` and an error's `details` stay here: they are for hosts, and may hold a token.
     """
@@ -191,7 +182,7 @@ def call_result(result: ToolResult, tool: Tool | None, *, is_modern: bool) -> It
         made["structuredContent"] = encodable_data(result.output)
     elif result.success and tool is not None and shown_output_schema(tool, is_modern=is_modern) is not None:
         if result.output is None:
-            made["isError"] = True  # a client that was told of a schema would refuse a success without its output
+            made["isError"] = True  # a client that knows the schema would refuse a success without its output
         else:
             made["structuredContent"] = encodable_data(result.output)
     return made
