@@ -31,7 +31,7 @@ from agentos.calls.steps.record import AuditRecorder
 from agentos.calls.tool_catalog import ToolCatalog
 from agentos.errors import AgentOSError
 from agentos.extensions.manager import ExtensionManager
-from agentos.kinds.hitl_handler import Handlers
+from agentos.kinds.hitl_handler import ProposalHandlers
 from agentos.model.manifest import ExtensionManifest, as_manifest
 from agentos.model.overrides import Overrides
 from agentos.model.report import LoadReport
@@ -153,7 +153,7 @@ class AgentOS:
             recorder=AuditRecorder(audit, self.grants),
         )
         executor = ToolExecutor(catalog, access=self._access)
-        ask = Handlers(self.extensions).ask
+        ask = ProposalHandlers(self.extensions).ask
         proposals = Proposals(store, audit, clock)
         self.approvals = Approvals(
             proposals, executor, self._access, store=store, clock=clock, ask=ask, principals=principals
@@ -253,9 +253,9 @@ def _with_servers(manifest: ExtensionManifest) -> ExtensionManifest:
     """Return a manifest whose MCP servers are entries like all others, after its packs."""
     if not manifest.mcp_servers:
         return manifest
-    from agentos.mcp.client.servers import entries_of
+    from agentos.mcp.client.manifest_servers import server_entries
 
-    return attrs.evolve(manifest, packs=(*manifest.packs, *entries_of(manifest)), mcp_servers={})
+    return attrs.evolve(manifest, packs=(*manifest.packs, *server_entries(manifest)), mcp_servers={})
 
 
 def _unset_if_none(value: Any) -> Any:

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agentos import AgentOS, ExtensionManifest, ToolCall
-from agentos.mcp.client.limits import Limits
-from agentos.mcp.client.servers import entries_of
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.manifest_servers import server_entries
 
 SERVERS = Path(__file__).parent / "mcp" / "servers"
-FAST = Limits(first_delay=0.01, longest_delay=0.05, pause=0.01, grace=0.3, connect=10.0)
+FAST = ServerLimits(first_delay=0.01, longest_delay=0.05, pause=0.01, grace=0.3, connect=10.0)
 """Limits for tests: short delays, and a deadline that a busy machine keeps."""
 DEADLINE = 20.0
 
@@ -34,7 +34,7 @@ def hostile(mode, **said):
 def manifest_of(servers, *, packs=(), limits=FAST):
     """Return a manifest of packs with MCP servers after them."""
     named = ExtensionManifest.from_dict({"mcpServers": servers})
-    return ExtensionManifest(packs=[*packs, *entries_of(named, limits=limits)])
+    return ExtensionManifest(packs=[*packs, *server_entries(named, limits=limits)])
 
 
 @asynccontextmanager

@@ -166,9 +166,9 @@ def _collecting(problems: list[str]) -> Iterator[None]:
 def _servers(manifest: ExtensionManifest) -> list[PackEntry]:
     if not manifest.mcp_servers:
         return []
-    from agentos.mcp.client.servers import entries_of
+    from agentos.mcp.client.manifest_servers import server_entries
 
-    return entries_of(manifest)
+    return server_entries(manifest)
 
 
 def _local_overrides(problems: list[str], folder: Path) -> tuple[Path | None, list[Layer], Overrides]:

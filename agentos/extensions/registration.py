@@ -88,7 +88,7 @@ class Registration:
 
     def port(self, owner: Owner) -> Port:
         """Return what *owner* registers descriptors with."""
-        return _Port(self, owner)
+        return _OwnersPort(self, owner)
 
     async def exchange(
         self, owner: Owner, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()
@@ -159,7 +159,7 @@ class Registration:
 
 
 @attrs.frozen
-class _Port:
+class _OwnersPort:
     """What one owner registers descriptors with."""
 
     _registration: Registration

@@ -1,4 +1,4 @@
-"""Interop: what is offered, in the shapes that others speak, and the way back into the one door for calls.
+"""Interop: what is offered, in the shapes that others speak, and the calls that come back.
 
 openai.py       tools and run for OpenAI-compatible endpoints, chat and responses
 anthropic.py    the same for Anthropic

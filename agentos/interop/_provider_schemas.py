@@ -44,12 +44,12 @@ def _branches(root: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]
     for keyword in ("$ref", "allOf", *_ANY):
         if keyword in root:
             given = [{"$ref": root["$ref"]}] if keyword == "$ref" else root[keyword]
-            found = [branch for branch in (resolved(one, root) for one in given) if isinstance(branch, dict)]
+            found = [branch for branch in (follow_reference(one, root) for one in given) if isinstance(branch, dict)]
             if found:
                 yield keyword, found
 
 
-def resolved(schema: Any, root: dict[str, Any]) -> Any:
+def follow_reference(schema: Any, root: dict[str, Any]) -> Any:
     """Return what a local reference leads to; what is no reference is itself, and a dead or endless one is None."""
     seen: set[str] = set()
     while isinstance(schema, dict) and isinstance(reference := schema.get("$ref"), str):
@@ -60,11 +60,11 @@ def resolved(schema: Any, root: dict[str, Any]) -> Any:
     return schema
 
 
-def key_of(part: str) -> str:
+def decode_pointer(part: str) -> str:
     """Return the key that a part of a reference stands for."""
     return unquote(part).replace("~1", "/").replace("~0", "~")
 
 
-def part_of(key: str) -> str:
+def encode_pointer(key: str) -> str:
     """Return how a reference says *key*."""
     return quote(key.replace("~", "~0").replace("/", "~1"), safe="", errors="replace")

@@ -3,35 +3,35 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentos.interop._shared import (
-    Asked,
-    Host,
+from agentos.interop._provider_calls import (
     Message,
+    ModelCall,
     Reply,
+    ToolHost,
     ToolList,
-    described,
+    described_tools,
+    first_field,
     name_of,
-    pick,
-    plain,
+    names_of_list,
+    plain_data,
     results_of,
     unique_ids,
-    way_back,
     without_nulls,
 )
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 
 
-def tools(host: Host, principal: Principal | None = None) -> ToolList:
+def tools(host: ToolHost, principal: Principal | None = None) -> ToolList:
     """Return what *principal* is offered, for the `tools` of a request.
 
     Items are kept for the next request: copy one before writing to it.
     """
-    return described(host, principal)
+    return described_tools(host, principal)
 
 
 async def run(
-    host: Host,
+    host: ToolHost,
     response: Any,
     tools: Sequence[Any],
     principal: Principal | None = None,
@@ -44,34 +44,34 @@ async def run(
     message and, if it made calls, one user message with a result for each.
     """
     reply = read(response)
-    results = await results_of(host, reply.calls, way_back(host, tools, principal), principal, session)
-    blocks = [_answer(asked, result) for asked, result in zip(reply.calls, results, strict=True)]
-    return [*reply.said, {"role": "user", "content": blocks}] if blocks else reply.said
+    results = await results_of(host, reply.calls, names_of_list(host, tools, principal), principal, session)
+    blocks = [_answer(call, result) for call, result in zip(reply.calls, results, strict=True)]
+    return [*reply.messages, {"role": "user", "content": blocks}] if blocks else reply.messages
 
 
 def read(response: Any) -> Reply:
     """Read what a model said."""
-    content = pick(response, "content")
+    content = first_field(response, "content")
     if content is None:
         raise ValueError(f"expected a message with content, got {type(response).__name__}")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
-    blocks = [without_nulls(plain(block)) for block in content]
+    blocks = [without_nulls(plain_data(block)) for block in content]
     ids = iter(unique_ids([block.get("id") for block in blocks if block.get("type") == "tool_use"]))
-    said: list[dict[str, Any]] = []
-    calls: list[Asked] = []
+    repeated: list[dict[str, Any]] = []
+    calls: list[ModelCall] = []
     for block in blocks:
         if block.get("type") == "tool_use":
-            calls.append(Asked(next(ids), name_of(block.get("name")), block.get("input")))
-            said.append(_said_call(block, calls[-1]))
+            calls.append(ModelCall(next(ids), name_of(block.get("name")), block.get("input")))
+            repeated.append(_repeated_call(block, calls[-1]))
         elif not _is_blank(block):
-            said.append(block)
-    return Reply([{"role": "assistant", "content": said}] if said else [], calls)
+            repeated.append(block)
+    return Reply([{"role": "assistant", "content": repeated}] if repeated else [], calls)
 
 
-def _said_call(block: dict[str, Any], asked: Asked) -> dict[str, Any]:
-    given = asked.arguments if isinstance(asked.arguments, Mapping) else {}
-    return {**block, "id": asked.id, "name": asked.wire, "input": given}
+def _repeated_call(block: dict[str, Any], call: ModelCall) -> dict[str, Any]:
+    given = call.arguments if isinstance(call.arguments, Mapping) else {}
+    return {**block, "id": call.id, "name": call.wire, "input": given}
 
 
 def _is_blank(block: dict[str, Any]) -> bool:
@@ -79,6 +79,6 @@ def _is_blank(block: dict[str, Any]) -> bool:
     return block.get("type") == "text" and not str(block.get("text", "")).strip()
 
 
-def _answer(asked: Asked, result: ToolResult) -> dict[str, Any]:
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": asked.id, "content": result.content}
+def _answer(call: ModelCall, result: ToolResult) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.id, "content": result.content}
     return block if result.success else {**block, "is_error": True}

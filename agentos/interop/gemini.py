@@ -3,23 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentos.interop._provider_schemas import object_schema
-from agentos.interop._shared import (
-    Asked,
-    Host,
+from agentos.interop._provider_calls import (
     Message,
+    ModelCall,
     Reply,
+    ToolHost,
     ToolList,
-    each,
+    built_one_by_one,
+    first_field,
     name_of,
-    pick,
-    plain,
+    names_of_list,
+    plain_data,
     provider_list,
     results_of,
     unique_ids,
-    way_back,
     without_nulls,
 )
+from agentos.interop._provider_schemas import object_schema
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 from agentos.tools.listing import ToolInfo
@@ -27,12 +27,12 @@ from agentos.tools.listing import ToolInfo
 _SPELLINGS = ("function_call", "functionCall")
 
 
-def tools(host: Host, principal: Principal | None = None) -> ToolList:
+def tools(host: ToolHost, principal: Principal | None = None) -> ToolList:
     """Return what *principal* is offered, as the `function_declarations` of a tool of a request.
 
     Items are kept for the next request: copy one before writing to it.
     """
-    return provider_list(host, principal, "gemini", each(_declaration))
+    return provider_list(host, principal, "gemini", built_one_by_one(_declaration))
 
 
 def _declaration(info: ToolInfo, wire: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def _declaration(info: ToolInfo, wire: str) -> dict[str, Any]:
 
 
 async def run(
-    host: Host,
+    host: ToolHost,
     response: Any,
     tools: Sequence[Any],
     principal: Principal | None = None,
@@ -54,27 +54,27 @@ async def run(
     model's content and, if it made calls, one user content with a function response for each.
     """
     reply = read(response)
-    results = await results_of(host, reply.calls, way_back(host, tools, principal), principal, session)
-    parts = [_answer(asked, result) for asked, result in zip(reply.calls, results, strict=True)]
-    return [*reply.said, {"role": "user", "parts": parts}] if parts else reply.said
+    results = await results_of(host, reply.calls, names_of_list(host, tools, principal), principal, session)
+    parts = [_answer(call, result) for call, result in zip(reply.calls, results, strict=True)]
+    return [*reply.messages, {"role": "user", "parts": parts}] if parts else reply.messages
 
 
 def read(response: Any) -> Reply:
     """Read what a model said: of a response, or of one content of it."""
-    candidates = pick(response, "candidates")
-    content = pick(candidates[0], "content") if candidates else response
-    given = [plain(part, by_alias=False) for part in pick(content, "parts") or ()]
+    candidates = first_field(response, "candidates")
+    content = first_field(candidates[0], "content") if candidates else response
+    given = [plain_data(part, by_alias=False) for part in first_field(content, "parts") or ()]
     keys = [next((key for key in _SPELLINGS if part.get(key) is not None), None) for part in given]
     ids = iter(_ids([part[key].get("id") for part, key in zip(given, keys, strict=True) if key]))
     parts: list[dict[str, Any]] = []
-    calls: list[Asked] = []
+    calls: list[ModelCall] = []
     for part, key in zip(given, keys, strict=True):
-        said = without_nulls(part)
+        repeated = without_nulls(part)
         if key is not None:
-            call = said[key]
-            calls.append(Asked(next(ids), name_of(call.get("name")), call.get("args")))
-            said[key] = _said_call(call, calls[-1])
-        parts.append(said)
+            given_call = repeated[key]
+            calls.append(ModelCall(next(ids), name_of(given_call.get("name")), given_call.get("args")))
+            repeated[key] = _repeated_call(given_call, calls[-1])
+        parts.append(repeated)
     return Reply([{"role": "model", "parts": parts}] if parts else [], calls)
 
 
@@ -83,12 +83,12 @@ def _ids(given: list[Any]) -> list[str]:
     return unique_ids(given) if any(given) else ["" for _ in given]
 
 
-def _said_call(call: dict[str, Any], asked: Asked) -> dict[str, Any]:
-    said = {**without_nulls(call), "name": asked.wire}
-    return {**said, "id": asked.id} if asked.id else said
+def _repeated_call(given: dict[str, Any], call: ModelCall) -> dict[str, Any]:
+    repeated = {**without_nulls(given), "name": call.wire}
+    return {**repeated, "id": call.id} if call.id else repeated
 
 
-def _answer(asked: Asked, result: ToolResult) -> dict[str, Any]:
+def _answer(call: ModelCall, result: ToolResult) -> dict[str, Any]:
     response = {"output" if result.success else "error": result.content}
-    answer: dict[str, Any] = {"name": asked.wire, "response": response}
-    return {"function_response": {"id": asked.id, **answer} if asked.id else answer}
+    answer: dict[str, Any] = {"name": call.wire, "response": response}
+    return {"function_response": {"id": call.id, **answer} if call.id else answer}

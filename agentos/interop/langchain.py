@@ -4,15 +4,15 @@ from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any
 
-from agentos.interop._sdk_imports import needed
-from agentos.interop._shared import Host, described
+from agentos.base.extras import import_extra
+from agentos.interop._provider_calls import ToolHost, described_tools
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult
 
 _call_id: ContextVar[str | None] = ContextVar("agentos_langchain_call_id", default=None)
 
 
-def as_langchain_tools(host: Host, principal: Principal | None = None) -> list[Any]:
+def as_langchain_tools(host: ToolHost, principal: Principal | None = None) -> list[Any]:
     """Return what *principal* is offered now, as LangChain tools for `bind_tools`, agents and graphs.
 
     They are async: `ainvoke` calls through the host. The content is always text, of a failure too; called with a
@@ -27,18 +27,18 @@ def as_langchain_tools(host: Host, principal: Principal | None = None) -> list[A
             metadata={"tool": info.fully_qualified_id, "effect": info.effect},
             call=partial(_call, host, principal, info.name),
         )
-        for info, item in zip(host.tools.listed(principal), described(host, principal), strict=True)
+        for info, item in zip(host.tools.listed(principal), described_tools(host, principal), strict=True)
     ]
 
 
-async def _call(host: Host, principal: Principal | None, name: str, arguments: dict[str, Any]) -> ToolResult:
+async def _call(host: ToolHost, principal: Principal | None, name: str, arguments: dict[str, Any]) -> ToolResult:
     return await host.tools.process_tool_call(ToolCall(name, arguments, _call_id.get()), principal)
 
 
 @cache
 def _tool_class() -> Any:
     """Return the class of the tools, made when it is first needed: langchain-core takes a while to import."""
-    tools = needed("langchain_core.tools", "langchain")
+    tools = import_extra("langchain_core.tools", "langchain")
 
     class HostTool(tools.BaseTool):  # type: ignore[misc, name-defined]  # known at run time
         """A tool of a host. Its parameters are whatever its schema says, so LangChain takes no name of theirs."""

@@ -4,23 +4,23 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from agentos.interop._provider_schemas import flat_schema
-from agentos.interop._shared import (
-    Asked,
-    Host,
+from agentos.interop._provider_calls import (
     Message,
+    ModelCall,
     Reply,
+    ToolHost,
     ToolList,
+    first_field,
     name_of,
-    pick,
-    plain,
+    names_of_list,
+    plain_data,
     provider_list,
     results_of,
     unique_ids,
-    way_back,
     without_nulls,
 )
-from agentos.interop._strict import NotStrictError, Restorer, strict_schema
+from agentos.interop._provider_schemas import flat_schema
+from agentos.interop._strict_schemas import NotStrictError, Restorer, strict_schema
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 from agentos.tools.listing import ToolInfo
@@ -32,7 +32,7 @@ Api = Literal["chat", "responses"]
 # -- out ---------------------------------------------------------------------------------------------------------
 
 
-def tools(host: Host, principal: Principal | None = None, *, api: Api = "chat", strict: bool = False) -> ToolList:
+def tools(host: ToolHost, principal: Principal | None = None, *, api: Api = "chat", strict: bool = False) -> ToolList:
     """Return what *principal* is offered, for the `tools` of a request.
 
     With *strict* each schema that allows it is made strict; a tool whose schema does not is sent as it is. Items are
@@ -75,7 +75,7 @@ def _parameters(info: ToolInfo, *, strict: bool) -> tuple[dict[str, Any], bool]:
 
 
 async def run(
-    host: Host,
+    host: ToolHost,
     response: Any,
     tools: Sequence[Any],
     principal: Principal | None = None,
@@ -88,13 +88,13 @@ async def run(
     list that was sent. What comes back is what the model said and then one answer for every call it made.
     """
     reply = read(response)
-    results = await results_of(host, reply.calls, with_names(host, tools, principal), principal, session)
-    return [*reply.said, *answers(reply.calls, results)]
+    results = await results_of(host, reply.calls, list_with_names(host, tools, principal), principal, session)
+    return [*reply.messages, *answers(reply.calls, results)]
 
 
-def with_names(host: Host, given: Sequence[Any], principal: Principal | None) -> ToolList:
+def list_with_names(host: ToolHost, given: Sequence[Any], principal: Principal | None) -> ToolList:
     """Return the list that was sent, with its way back; of a plain list it is found again."""
-    named = way_back(host, given, principal)
+    named = names_of_list(host, given, principal)
     if named is given or not (strict := [wire for wire in map(_strict_name, given or ()) if wire]):
         return named
     known = tools(host, principal, strict=True).restorers
@@ -103,98 +103,98 @@ def with_names(host: Host, given: Sequence[Any], principal: Principal | None) ->
 
 
 def _strict_name(item: Any) -> str | None:
-    function = pick(item, "function") or item
-    return name_of(pick(function, "name")) if pick(function, "strict") is True else None
+    function = first_field(item, "function") or item
+    return name_of(first_field(function, "name")) if first_field(function, "strict") is True else None
 
 
 def read(response: Any) -> Reply:
     """Read what a model said: of a chat completion, of a message of one, or of a response."""
-    if pick(response, "output") is not None:
-        return _read_response(pick(response, "output"))
+    if first_field(response, "output") is not None:
+        return _read_response(first_field(response, "output"))
     message = _message(response)
     if message is None:
         raise ValueError(
             f"expected a chat completion with choices or a response with output, got {type(response).__name__}"
         )
-    return _read_message(plain(message))
+    return _read_message(plain_data(message))
 
 
 def _message(response: Any) -> Any:
-    choices = pick(response, "choices")
+    choices = first_field(response, "choices")
     if choices:
-        return pick(choices[0], "message")
-    return response if pick(response, "role") == "assistant" else None
+        return first_field(choices[0], "message")
+    return response if first_field(response, "role") == "assistant" else None
 
 
 def _read_message(message: dict[str, Any]) -> Reply:
     given = message.get("tool_calls") or []
-    ids = unique_ids([call.get("id") for call in given])
-    calls = [_asked_in_chat(call, id) for call, id in zip(given, ids, strict=True)]
-    said = without_nulls(message, "annotations", "parsed", "tool_calls", "function_call")
-    said = {"role": "assistant", "content": said.pop("content", None if calls else ""), **said}
-    if "audio" in said:
-        said["audio"] = {"id": said["audio"].get("id")}
+    ids = unique_ids([one.get("id") for one in given])
+    calls = [_call_in_chat(one, id) for one, id in zip(given, ids, strict=True)]
+    repeated = without_nulls(message, "annotations", "parsed", "tool_calls", "function_call")
+    repeated = {"role": "assistant", "content": repeated.pop("content", None if calls else ""), **repeated}
+    if "audio" in repeated:
+        repeated["audio"] = {"id": repeated["audio"].get("id")}
     if calls:
-        said["tool_calls"] = [_said_call(call, asked) for call, asked in zip(given, calls, strict=True)]
-    return Reply([said], calls)
+        repeated["tool_calls"] = [_repeated_call(one, call) for one, call in zip(given, calls, strict=True)]
+    return Reply([repeated], calls)
 
 
-def _asked_in_chat(call: dict[str, Any], id: str) -> Asked:
+def _call_in_chat(call: dict[str, Any], id: str) -> ModelCall:
     if call.get("type") == "custom":
         custom = call.get("custom") or {}
-        return Asked(id, name_of(custom.get("name")), custom.get("input"), "custom")
+        return ModelCall(id, name_of(custom.get("name")), custom.get("input"), "custom")
     function = call.get("function") or {}
-    return Asked(id, name_of(function.get("name")), function.get("arguments"))
+    return ModelCall(id, name_of(function.get("name")), function.get("arguments"))
 
 
-def _said_call(call: dict[str, Any], asked: Asked) -> dict[str, Any]:
+def _repeated_call(given: dict[str, Any], call: ModelCall) -> dict[str, Any]:
     """Return a call as the next request repeats it; what a provider put beside it, such as a signature, stays."""
-    said = {**without_nulls(call, "index"), "id": asked.id, "type": asked.kind}
-    if asked.kind == "custom":
-        said["custom"] = {"name": asked.wire, "input": asked.arguments or ""}
+    repeated = {**without_nulls(given, "index"), "id": call.id, "type": call.kind}
+    if call.kind == "custom":
+        repeated["custom"] = {"name": call.wire, "input": call.arguments or ""}
     else:
-        extra = without_nulls(call.get("function") or {}, "parsed_arguments")
-        said["function"] = {**extra, "name": asked.wire, "arguments": asked.echo}
-    return said
+        extra = without_nulls(given.get("function") or {}, "parsed_arguments")
+        repeated["function"] = {**extra, "name": call.wire, "arguments": call.arguments_json}
+    return repeated
 
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
 def _read_response(output: Any) -> Reply:
-    items = [without_nulls(plain(item), "parsed_arguments") for item in output]
+    items = [without_nulls(plain_data(item), "parsed_arguments") for item in output]
     wanted = [item for item in items if item.get("type") in _CALLS]
     ids = iter(unique_ids([item.get("call_id") for item in wanted]))
-    said: list[Message] = []
-    calls: list[Asked] = []
+    messages: list[Message] = []
+    calls: list[ModelCall] = []
     for item in items:
         kind = item.get("type")
         if kind in _CALLS:
-            asked = Asked(next(ids), name_of(item.get("name")), item.get(_CALLS[kind]), kind)
-            calls.append(asked)
-            said.append({**item, "call_id": asked.id, "name": asked.wire, _CALLS[kind]: _text(asked)})
+            call = ModelCall(next(ids), name_of(item.get("name")), item.get(_CALLS[kind]), kind)
+            calls.append(call)
+            messages.append({**item, "call_id": call.id, "name": call.wire, _CALLS[kind]: _text(call)})
         else:
-            said.append(_said_item(item))
-    return Reply(said, calls)
+            messages.append(_repeated_item(item))
+    return Reply(messages, calls)
 
 
-def _text(asked: Asked) -> str:
-    return str(asked.arguments or "") if asked.kind == "custom_tool_call" else asked.echo
+def _text(call: ModelCall) -> str:
+    return str(call.arguments or "") if call.kind == "custom_tool_call" else call.arguments_json
 
 
-def _said_item(item: dict[str, Any]) -> dict[str, Any]:
+def _repeated_item(item: dict[str, Any]) -> dict[str, Any]:
     content = item.get("content")
     if item.get("type") != "message" or not isinstance(content, list):
         return item
     return {**item, "content": [without_nulls(part, "parsed") for part in content]}
 
 
-def answers(calls: Sequence[Asked], results: Sequence[ToolResult]) -> list[Message]:
+def answers(calls: Sequence[ModelCall], results: Sequence[ToolResult]) -> list[Message]:
     """Return one answer for each call."""
-    return [_answer(asked, result) for asked, result in zip(calls, results, strict=True)]
+    return [_answer(call, result) for call, result in zip(calls, results, strict=True)]
 
 
-def _answer(asked: Asked, result: ToolResult) -> Message:
-    if asked.kind in _CALLS:
-        return {"type": f"{asked.kind}_output", "call_id": asked.id, "output": result.content}
-    return {"role": "tool", "tool_call_id": asked.id, "content": result.content}
+def _answer(call: ModelCall, result: ToolResult) -> Message:
+    if call.kind in _CALLS:
+        return {"type": f"{call.kind}_output", "call_id": call.id, "output": result.content}
+    return {"role": "tool", "tool_call_id": call.id, "content": result.content}

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any
 
-from agentos.interop._sdk_imports import needed
-from agentos.interop._shared import Host, active_tools, described, way_back
+from agentos.base.extras import import_extra
+from agentos.interop._provider_calls import ToolHost, active_tools, described_tools, names_of_list
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall
 from agentos.tools.listing import ToolInfo
@@ -12,7 +12,7 @@ from agentos.tools.tool import Tool
 
 
 def as_toolset(
-    host: Host, principal: Principal | None = None, *, id: str | None = "agentos", max_retries: int | None = None
+    host: ToolHost, principal: Principal | None = None, *, id: str | None = "agentos", max_retries: int | None = None
 ) -> Any:
     """Return what *principal* is offered as a toolset: `Agent(model, toolsets=[as_toolset(host)])`.
 
@@ -26,16 +26,18 @@ def as_toolset(
 @cache
 def _toolset_class() -> Any:
     """Return the class of the toolset, made when it is first needed: pydantic-ai takes a while to import."""
-    ai = needed("pydantic_ai", "pydantic-ai")
-    toolsets = needed("pydantic_ai.toolsets", "pydantic-ai")
-    tools = needed("pydantic_ai.tools", "pydantic-ai")
-    core = needed("pydantic_core", "pydantic-ai")
+    ai = import_extra("pydantic_ai", "pydantic-ai")
+    toolsets = import_extra("pydantic_ai.toolsets", "pydantic-ai")
+    tools = import_extra("pydantic_ai.tools", "pydantic-ai")
+    core = import_extra("pydantic_core", "pydantic-ai")
     anything = core.SchemaValidator(core.core_schema.dict_schema())  # the host validates, and says more
 
     class HostToolset(toolsets.AbstractToolset):  # type: ignore[misc, name-defined]  # known at run time
         """The tools of a host, for one principal."""
 
-        def __init__(self, host: Host, principal: Principal | None, id: str | None, max_retries: int | None) -> None:
+        def __init__(
+            self, host: ToolHost, principal: Principal | None, id: str | None, max_retries: int | None
+        ) -> None:
             self._host = host
             self._principal = principal
             self._id = id
@@ -59,11 +61,11 @@ def _toolset_class() -> Any:
                     max_retries=retries,
                     args_validator=anything,
                 )
-                for info, item in zip(infos, described(self._host, self._principal), strict=True)
+                for info, item in zip(infos, described_tools(self._host, self._principal), strict=True)
             }
 
         async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> str:  # noqa: ARG002
-            known = way_back(self._host, None, self._principal).names
+            known = names_of_list(self._host, None, self._principal).names
             call = ToolCall(known.decode(name), tool_args, ctx.tool_call_id)
             result = await self._host.tools.process_tool_call(call, self._principal)
             if result.error is not None and result.error.type == "InvalidArguments":

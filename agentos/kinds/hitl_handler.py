@@ -1,4 +1,4 @@
-"""The kind `hitl-handler`: whoever is told of a call that waits for a person, and may answer for that person.
+"""The kind `hitl-handler`: asked about a call that waits for approval, and may answer for a person.
 
 A payload is a function, or an object with a method `on_proposal`: sync or async, called with the Proposal; a sync one
 in a thread, as sync tools are. It returns an Answer, or None to leave the proposal waiting for somebody else. The
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from agentos.extensions.manager import ExtensionManager
 
 
-def _told(payload: Any) -> "Callable[[Proposal], Any] | None":
+def _callback(payload: Any) -> "Callable[[Proposal], Any] | None":
     method = getattr(payload, "on_proposal", None)
     found = method if method is not None else payload
     return found if callable(found) and not isinstance(found, type) else None
 
 
 def _check(descriptor: Descriptor[Any]) -> None:
-    if _told(descriptor.payload) is None:
+    if _callback(descriptor.payload) is None:
         raise DescriptorError(
             f"hitl-handler {descriptor.id!r}: expected a function of a proposal, or an object with on_proposal, "
             f"got {type(descriptor.payload).__name__}"
         )
 
 
-class Handlers:
+class ProposalHandlers:
     """Asks the handlers in force about a proposal."""
 
     def __init__(self, manager: "ExtensionManager") -> None:
@@ -58,9 +58,9 @@ class Handlers:
     async def _ask_one(self, payload: Any, id: str, proposal: "Proposal") -> "Answer | None":
         from agentos.calls.answers import Answer
 
-        told = _told(payload)
+        callback = _callback(payload)
         try:
-            answer = None if told is None else await self._said(told, proposal)
+            answer = None if callback is None else await self._call(callback, proposal)
         except FOREIGN as error:  # a handler is foreign code; without its answer the proposal waits
             let_cancellation_pass(error)
             self._logger.exception("hitl-handler %r raised on proposal %s", id, proposal.id)
@@ -70,16 +70,16 @@ class Handlers:
         self._logger.error("hitl-handler %r answered with a %s; expected an Answer", id, type(answer).__name__)
         return None
 
-    async def _said(self, told: "Callable[[Proposal], Any]", proposal: "Proposal") -> Any:
-        if inspect.iscoroutinefunction(told) or inspect.iscoroutinefunction(getattr(told, "__call__", None)):  # noqa: B004 - its kind
-            return await told(proposal)
-        job = self._threads.start(lambda: told(proposal))
+    async def _call(self, callback: "Callable[[Proposal], Any]", proposal: "Proposal") -> Any:
+        if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(getattr(callback, "__call__", None)):  # noqa: B004 - its kind
+            return await callback(proposal)
+        job = self._threads.start(lambda: callback(proposal))
         try:
-            said = await job.future
+            answer = await job.future
         except asyncio.CancelledError:
             self._threads.abandon(job)
             raise
-        return await settled(said)
+        return await settled(answer)
 
 
 HITL_HANDLER = declare_kind(Kind("hitl-handler", check=_check))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from agentos.openapi.plan import Arguments, Parameter, Segment, is_json
+from agentos.openapi.plan import Arguments, OperationParameter, Segment, is_json
 from agentos.openapi.raw_document import RawDocument, mapping, place_of, refuse, shown
 from agentos.schema.build import Json
 
@@ -47,7 +47,7 @@ def merged(given: Iterable[Any], source: RawDocument, where: str) -> list[Json]:
 
 def read_parameters(
     found: Iterable[Json], path: str, arguments: Arguments, source: RawDocument
-) -> tuple[Parameter, ...]:
+) -> tuple[OperationParameter, ...]:
     """Take up the parameters that a caller fills, those of the path first."""
     names = set(_TEMPLATE.findall(path))
     wanted = [raw for raw in found if not _is_left_out(raw, source) and (raw["in"] != "path" or raw["name"] in names)]
@@ -62,7 +62,7 @@ def _is_left_out(raw: Json, source: RawDocument) -> bool:
     return is_transport or (place, name) in source.credentials
 
 
-def _parameter(raw: Json, arguments: Arguments) -> Parameter:
+def _parameter(raw: Json, arguments: Arguments) -> OperationParameter:
     name, place, where = raw["name"], raw["in"], arguments.where
     if place in ("header", "cookie") and not _TOKEN.fullmatch(name):
         refuse(where, f"{shown(name)} can't be the name of a {place}")
@@ -76,10 +76,10 @@ def _parameter(raw: Json, arguments: Arguments) -> Parameter:
         raw = {**mapping(details, where, "content"), **raw}
     argument = arguments.free(name, place)
     arguments.add(argument, arguments.described(raw), is_required=place == "path" or raw.get("required") is True)
-    return Parameter(argument, name, place, style, raw.get("explode", style == "form") is True, bool(content))
+    return OperationParameter(argument, name, place, style, raw.get("explode", style == "form") is True, bool(content))
 
 
-def read_path(path: str, parameters: Iterable[Parameter], where: str) -> tuple[Segment, ...]:
+def read_path(path: str, parameters: Iterable[OperationParameter], where: str) -> tuple[Segment, ...]:
     """Divide a path into its segments, each text and parameters."""
     if not path.startswith("/") or path.startswith("//") or _NOT_IN_A_PATH.search(path):
         refuse(where, f"{shown(path)} is no path: it begins with one / and has neither blanks nor ? # \\")
@@ -87,7 +87,7 @@ def read_path(path: str, parameters: Iterable[Parameter], where: str) -> tuple[S
     return tuple(_segment(each, known, where) for each in path.split("/")[1:])
 
 
-def _segment(given: str, known: Mapping[str, Parameter], where: str) -> Segment:
+def _segment(given: str, known: Mapping[str, OperationParameter], where: str) -> Segment:
     if unquote(given) in (".", ".."):
         refuse(where, f"the path has the segment {shown(given)}, which leads elsewhere")
     *pairs, last = _TEMPLATE.split(given)

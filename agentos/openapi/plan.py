@@ -20,7 +20,7 @@ _HEAD = 56
 
 
 @attrs.frozen
-class Parameter:
+class OperationParameter:
     """One parameter: the argument that fills it, and where and how it is written."""
 
     argument: str
@@ -45,7 +45,7 @@ class Body:
     """How members of a form are written, by their names: style, explode."""
 
 
-Segment = tuple[str | Parameter, ...]
+Segment = tuple[str | OperationParameter, ...]
 """A part of the path between two slashes: text, and parameters in it."""
 
 
@@ -55,7 +55,7 @@ class Plan:
 
     input_schema: Json
     segments: tuple[Segment, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[OperationParameter, ...]
     body: Body | None
     taken: frozenset[str]
     """The names in the query that have a meaning of their own: no key of an argument may become one of them."""

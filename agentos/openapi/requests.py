@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlencode
 
 import attrs
 
-from agentos.openapi.plan import Body, Parameter, Plan, Segment
+from agentos.openapi.plan import Body, OperationParameter, Plan, Segment
 from agentos.openapi.values import Pairs, as_cookie, as_header, as_json, as_one_text, as_pairs, as_text
 from agentos.schema.build import BuildError, Json
 from agentos.schema.explain import noun_of
@@ -70,7 +70,7 @@ def request_of(method: str, plan: Plan, arguments: Mapping[str, Any]) -> Request
 
 def _segment(segment: Segment, arguments: Mapping[str, Any]) -> str:
     """Write one segment of the path. It stays one, and is never a step to another place."""
-    parameters = [part for part in segment if isinstance(part, Parameter)]
+    parameters = [part for part in segment if isinstance(part, OperationParameter)]
     if not parameters:
         return "".join(quote(str(part), safe=_LITERAL) for part in segment)
     first, last = segment.index(parameters[0]), segment.index(parameters[-1])
@@ -88,7 +88,7 @@ def _segment(segment: Segment, arguments: Mapping[str, Any]) -> str:
     return encoded
 
 
-def _path_text(parameter: Parameter, value: Any, between: list[str]) -> str:
+def _path_text(parameter: OperationParameter, value: Any, between: list[str]) -> str:
     path = (parameter.argument,)
     text = as_json(value, path) if parameter.is_json else as_one_text(value, path, explode=parameter.explode)
     for separator in between:
@@ -97,7 +97,7 @@ def _path_text(parameter: Parameter, value: Any, between: list[str]) -> str:
     return text
 
 
-def _query(parameter: Parameter, arguments: Mapping[str, Any], plan: Plan) -> Pairs:
+def _query(parameter: OperationParameter, arguments: Mapping[str, Any], plan: Plan) -> Pairs:
     value, path = arguments[parameter.argument], (parameter.argument,)
     if parameter.is_json:
         return [(parameter.name, as_json(value, path))]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from agentos.openapi.plan import Parameter
+from agentos.openapi.plan import OperationParameter
 from agentos.schema.build import BuildError
 from agentos.schema.explain import noun_of
 
@@ -105,7 +105,7 @@ def _key(key: str, path: Path, taken: Collection[str] = frozenset()) -> str:
     return _encodable(key, path)
 
 
-def as_header(parameter: Parameter, value: Any) -> str:
+def as_header(parameter: OperationParameter, value: Any) -> str:
     """Return the value of a header: one line of visible characters."""
     path = (parameter.argument,)
     if parameter.is_json:
@@ -116,7 +116,7 @@ def as_header(parameter: Parameter, value: Any) -> str:
     return text
 
 
-def as_cookie(parameter: Parameter, value: Any) -> str:
+def as_cookie(parameter: OperationParameter, value: Any) -> str:
     """Return the value of a cookie: no blanks, quotes, commas, semicolons or backslashes."""
     path = (parameter.argument,)
     text = as_json(value, path, ascii_only=True) if parameter.is_json else as_text(value, path)

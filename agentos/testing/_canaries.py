@@ -31,7 +31,7 @@ class Canaries:
     """Values that must not turn up, by the ids of their secrets."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        self._forms = {id: _forms(id, value) for id, value in values.items() if len(value) >= _SHORTEST}
+        self._forms_of = {id: _forms_of(id, value) for id, value in values.items() if len(value) >= _SHORTEST}
 
     def found_in(self, text: str) -> list[str]:
         """Return the ids whose value, or a part of it, is in *text*."""
@@ -39,7 +39,7 @@ class Canaries:
         squeezed = _BETWEEN.sub("", low)
         return [
             id
-            for id, forms in self._forms.items()
+            for id, forms in self._forms_of.items()
             if _any_in(forms.exact, text) or _any_in(forms.loose, low) or _any_in(forms.spread, squeezed)
         ]
 
@@ -48,8 +48,8 @@ def _any_in(forms: frozenset[str], text: str) -> bool:
     return any(form in text for form in forms)
 
 
-def _forms(id: str, value: str) -> _Forms:
-    """Return what gives a value away. Of one that is no canary that is the whole: it may be made of ordinary words."""
+def _forms_of(id: str, value: str) -> _Forms:
+    """Return what gives a value away. Of one that is not a canary only the whole counts: it may be ordinary words."""
     low, encoded = value.lower(), frozenset(_encoded(value))
     if value != canary_of(id):
         return _Forms(loose=encoded | {low, low[::-1]})

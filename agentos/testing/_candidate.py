@@ -21,11 +21,11 @@ from agentos import (
     ToolResult,
 )
 from agentos.loading.finder import Finder, FoundPack
-from agentos.testing._examination_settings import folder_of
-from agentos.testing._furnishing import Prepare, furnished
+from agentos.testing._examination_settings import seed_folder
 from agentos.testing._pack_sources import as_entry, folder_named
-from agentos.testing._sandbox import Laboratory, filled_in, laboratory
-from agentos.testing._watchdog import NotMade, Unended, Watchdog
+from agentos.testing._preparation import Prepare, prepared
+from agentos.testing._sandbox import Sandbox, enter_sandbox, fill_placeholders
+from agentos.testing._watchdog import EndlessCall, SkippedCall, Watchdog
 from agentos.testing.fakes import FakeSecrets, fake_secrets
 from agentos.testing.hostile import valid_arguments
 from agentos.testing.hosts import Events, capture_events, make_host
@@ -50,9 +50,9 @@ class Candidate:
     samples: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     beneath: Sequence[Any] = ()
     seed: str | Path | None = None
-    """A folder that is copied into `{tmp}` of every room."""
+    """A folder that is copied into `{tmp}` of every sandbox."""
     prepare: Prepare | None = attrs.field(default=None, repr=False)
-    """What is entered in every room, after *seed* was copied, and left after the check."""
+    """What is entered in every sandbox, after *seed* was copied, and left after the check."""
     sandboxed: bool = False
     limit: float = 5.0
     """For how many seconds a call may run."""
@@ -63,12 +63,12 @@ class Candidate:
     pack: ExtensionPack | None = None
     succeeded: set[str] = attrs.field(factory=set, repr=False)
     """The tools of which a call succeeded, in whatever check; one that was only previewed did not."""
-    defying: set[str] = attrs.field(factory=set, repr=False)
+    uncancellable: set[str] = attrs.field(factory=set, repr=False)
     """The tools that went on when they were cancelled, or could not be called again: they are called no more."""
-    kept: dict[Any, Any] = attrs.field(factory=dict, repr=False)
+    cache: dict[Any, Any] = attrs.field(factory=dict, repr=False)
     """What was worked out once and is of use to several checks."""
     _entry: PackEntry = attrs.field(init=False, repr=False)
-    _found: FoundPack | None = attrs.field(default=None, init=False, repr=False)
+    _source_found: FoundPack | None = attrs.field(default=None, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         entry = as_entry(self.source, self.options)
@@ -76,9 +76,9 @@ class Candidate:
         self.name = self.name or entry.label
         self.beneath = [as_entry(one) if isinstance(one, str | Path | Mapping) else one for one in self.beneath]
         if self.seed is not None:
-            self.seed = folder_of(self.seed, folder_named(self.source) or Path.cwd())
+            self.seed = seed_folder(self.seed, folder_named(self.source) or Path.cwd())
 
-    # -- words -------------------------------------------------------------------------------------------------
+    # -- findings -------------------------------------------------------------------------------------------------
 
     def finding(self, check: str, message: str, cure: str, *, tool: str = "", severity: Severity = "error") -> Finding:
         """Return something that is wrong with the pack, or with one of its tools."""
@@ -90,18 +90,18 @@ class Candidate:
     @property
     def values(self) -> dict[str, str]:
         """Return the values of secrets that the pack's author gave."""
-        given: dict[str, str] = filled_in({**self._entry.options.get("secrets", {}), **self.secrets})
+        given: dict[str, str] = fill_placeholders({**self._entry.options.get("secrets", {}), **self.secrets})
         return {id: str(value) for id, value in given.items()}
 
     def entry(self, alter: Alter | None = None) -> PackEntry:
         """Return an entry that makes the pack as it is, but for tools that never run unasked if they change things."""
-        if self._found is None:
-            self._found = Finder().find(self._entry)
-        found, label = self._found, self._entry.label
+        if self._source_found is None:
+            self._source_found = Finder().find(self._entry)
+        found, label = self._source_found, self._entry.label
 
         async def factory(context: PackContext) -> ExtensionPack:
             self.pack = made = await found.make(label, context)
-            descriptors = [self._tamed(one) for one in made.descriptors]
+            descriptors = [self._made_safe(one) for one in made.descriptors]
             return attrs.evolve(made, descriptors=list(alter(descriptors)) if alter else descriptors)
 
         factory.__qualname__ = label  # messages name the pack by it
@@ -109,10 +109,10 @@ class Candidate:
 
     @property
     def options_here(self) -> dict[str, Any]:
-        """Return the pack's options as they are in the room that was entered."""
-        return {name: filled_in(value) for name, value in self._entry.options.items() if name != "secrets"}
+        """Return the pack's options as they are in the sandbox that was entered."""
+        return {name: fill_placeholders(value) for name, value in self._entry.options.items() if name != "secrets"}
 
-    def _tamed(self, descriptor: Descriptor[Any]) -> Descriptor[Any]:
+    def _made_safe(self, descriptor: Descriptor[Any]) -> Descriptor[Any]:
         tool = as_tool(descriptor.payload) if descriptor.kind == "tool" else None
         if tool is None or tool.effect == "read" or self.sandboxed:
             return attrs.evolve(descriptor, enabled_by_default=True)
@@ -120,35 +120,35 @@ class Candidate:
 
     def close(self) -> None:
         """Forget the modules that were made for the examination."""
-        if self._found is not None:
-            self._found.discard()
-            self._found = None
+        if self._source_found is not None:
+            self._source_found.discard()
+            self._source_found = None
 
     def may_run(self, tool: Tool) -> bool:
         """Tell whether a tool may really be run in an examination."""
         return tool.effect == "read" or self.sandboxed
 
-    # -- rooms and hosts ---------------------------------------------------------------------------------------
+    # -- sandboxes and hosts ---------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def room(self) -> AsyncIterator[Laboratory]:
-        """Enter a room of its own for one check, furnished with what the pack needs there."""
+    async def sandbox(self) -> AsyncIterator[Sandbox]:
+        """Enter a sandbox of its own for one check, with what the pack needs there."""
         seed = None if self.seed is None else Path(self.seed)
-        with laboratory() as room:
-            async with furnished(room, seed, self.prepare):
-                yield room
+        with enter_sandbox() as sandbox:
+            async with prepared(sandbox, seed, self.prepare):
+                yield sandbox
 
     @asynccontextmanager
     async def host(
         self, *, with_secrets: bool = True, beneath: Sequence[Any] = (), alter: Alter | None = None, load: bool = True
-    ) -> AsyncIterator["Session"]:
+    ) -> AsyncIterator["CandidateHost"]:
         """Give a host that has the pack loaded, with canaries for secrets. What changes things is only ever asked."""
         secrets = fake_secrets(values=self.values) if with_secrets else FakeSecrets()
         mode = "auto" if self.sandboxed else "approve"
-        ground = [_filled_entry(one) for one in self.beneath]
+        ground = [_with_placeholders_filled(one) for one in self.beneath]
         async with make_host(*ground, *beneath, secrets=secrets, mode=mode) as host:
-            with capture_events(host) as events, _masking_noted(host) as masked:
-                session = Session(self, host, events, secrets, masked=masked)
+            with capture_events(host) as events, _masked_texts(host) as masked:
+                session = CandidateHost(self, host, events, secrets, masked=masked)
                 if load:
                     await session.load(alter)
                 yield session
@@ -158,11 +158,11 @@ class Candidate:
         given = self.samples.get(tool.name)
         if given is None:
             return valid_arguments(tool.input_schema)
-        return [filled_in(one) for one in ([given] if isinstance(given, Mapping) else given)]
+        return [fill_placeholders(one) for one in ([given] if isinstance(given, Mapping) else given)]
 
 
 @contextmanager
-def _masking_noted(host: AgentOS) -> Iterator[list[str]]:
+def _masked_texts(host: AgentOS) -> Iterator[list[str]]:
     """Note every text in which the host finds a secret, as it was before: behind its masks no leak can be seen."""
     noted: list[str] = []
     masker = host.extensions.masker
@@ -170,7 +170,7 @@ def _masking_noted(host: AgentOS) -> Iterator[list[str]]:
 
     def mask(text: str) -> str:
         masked = original(text)
-        if masked != text and len(noted) < _MOST_NOTED:
+        if masked != text and len(noted) < _MAX_NOTED:
             noted.append(text)
         return masked
 
@@ -181,16 +181,16 @@ def _masking_noted(host: AgentOS) -> Iterator[list[str]]:
         del vars(masker)["mask"]
 
 
-_MOST_NOTED = 1_000
+_MAX_NOTED = 1_000
 
 
-def _filled_entry(pack: Any) -> Any:
-    """Return an entry with its options as they are in the room that was entered; other packs have none."""
-    return attrs.evolve(pack, options=filled_in(pack.options)) if isinstance(pack, PackEntry) else pack
+def _with_placeholders_filled(pack: Any) -> Any:
+    """Return an entry with its options as they are in the sandbox that was entered; other packs have none."""
+    return attrs.evolve(pack, options=fill_placeholders(pack.options)) if isinstance(pack, PackEntry) else pack
 
 
 @attrs.define(eq=False)
-class Session:
+class CandidateHost:
     """A host with the pack in it."""
 
     candidate: Candidate
@@ -273,11 +273,11 @@ class Session:
     async def watched_call(self, watchdog: Watchdog, tool: Tool, arguments: Any) -> Any:
         """Do the same with a watchdog that is there already. A tool that once defied its cancellation is not called."""
         candidate = self.candidate
-        if tool.name in candidate.defying:
-            return NotMade("the call was not made: see the checks `cancel` and `timeout`")
+        if tool.name in candidate.uncancellable:
+            return SkippedCall("the call was not made: see the checks `cancel` and `timeout`")
         result = await watchdog.ended(self.call(tool, arguments), candidate.limit, candidate.grace)
-        if isinstance(result, Unended) and candidate.may_run(tool):
-            candidate.defying.add(tool.name)
+        if isinstance(result, EndlessCall) and candidate.may_run(tool):
+            candidate.uncancellable.add(tool.name)
         return result
 
     async def _really(self, call: ToolCall) -> ToolResult:

@@ -8,11 +8,11 @@ from typing import Any
 
 from agentos import Tool, ToolCall, ToolResult
 from agentos.testing._canaries import Canaries
-from agentos.testing._candidate import Candidate, Session
-from agentos.testing._check import Remarks, can_run, changes_things, check, is_bound, tool_check, tools_of
-from agentos.testing._footprints import Footprint, folders_of
+from agentos.testing._candidate import Candidate, CandidateHost
+from agentos.testing._check_registry import Findings, can_run, changes_things, check, is_bound, tool_check, tools_of
+from agentos.testing._folder_snapshots import FolderSnapshot, folders_in
 from agentos.testing._transcript import Exchange, Transcript, faults_of, is_success, text_of, transcript_of
-from agentos.testing._watchdog import NotMade, Watchdog
+from agentos.testing._watchdog import SkippedCall, Watchdog
 from agentos.testing.network import Attempt, address_of
 from agentos.tools.definition import definition_of
 from agentos.tools.tool import as_tool
@@ -21,21 +21,21 @@ from agentos.tools.tool import as_tool
 
 
 @tool_check("hostile", is_bound)
-async def hostile(candidate: Candidate, tool: Tool) -> Remarks:
+async def hostile(candidate: Candidate, tool: Tool) -> Findings:
     """Survive arguments of every kind: each call ends in one result that says what is the matter."""
     if not candidate.arguments(tool):
         message = "no good arguments could be made from its schema"
         yield candidate.finding("hostile", message, "give some in samples=", tool=tool.name, severity="warning")
     seen: set[str] = set()
     for one in (await transcript_of(candidate, tool)).exchanges:
-        for message, cure in () if _is_echo(one) else faults_of(one.result):
+        for message, cure in () if _repeats_bad_text(one) else faults_of(one.result):
             kind = message.partition(":")[0]
             if kind not in seen:
                 seen.add(kind)
                 yield candidate.finding("hostile", f"{message}, given {one.case}", cure, tool=tool.name)
 
 
-def _is_echo(one: Exchange) -> bool:
+def _repeats_bad_text(one: Exchange) -> bool:
     """Tell whether a result could not be told for the half of a character that was given: to repeat it is no fault."""
     error = one.result.error if isinstance(one.result, ToolResult) else None
     if error is None or error.type != "ResultNotSerialisable":
@@ -50,10 +50,10 @@ def _is_echo(one: Exchange) -> bool:
 
 
 @tool_check("reach", is_bound)
-async def reach(candidate: Candidate, tool: Tool) -> Remarks:
+async def reach(candidate: Candidate, tool: Tool) -> Findings:
     """Reach nothing that an argument points at: no inner address, no file elsewhere, no command."""
     transcript = await transcript_of(candidate, tool)
-    for message, cure in (*_reached(transcript), *_shown_bait(transcript)):
+    for message, cure in (*_reached(transcript), *_bait_contents(transcript)):
         yield candidate.finding("reach", message, cure, tool=tool.name)
     for one in transcript.exchanges:
         if one.was_marked:
@@ -83,20 +83,20 @@ def _is_bait(path: str, transcript: Transcript) -> bool:
     return path.endswith(bait.name) and os.path.realpath(workplace / path) == os.path.realpath(bait)
 
 
-def _shown_bait(transcript: Transcript) -> Iterator[tuple[str, str]]:
+def _bait_contents(transcript: Transcript) -> Iterator[tuple[str, str]]:
     for one in transcript.exchanges:
         if transcript.token in text_of(one.result):
             cure = "let paths lead nowhere but into a folder of yours"
-            yield f"it told what is in a file elsewhere, given {one.case}", cure
+            yield f"it revealed what is in a file elsewhere, given {one.case}", cure
 
 
 @tool_check("samples", lambda candidate, tool: tool.name in candidate.samples and can_run(candidate, tool))
-async def samples(candidate: Candidate, tool: Tool) -> Remarks:
+async def samples(candidate: Candidate, tool: Tool) -> Findings:
     """Answer every sample of its author with success."""
-    async with candidate.room(), candidate.host() as session:
+    async with candidate.sandbox(), candidate.host() as session:
         for arguments in candidate.arguments(tool):
             result = await session.bounded_call(session.tool(tool.name), arguments)
-            if not isinstance(result, NotMade) and not is_success(result):
+            if not isinstance(result, SkippedCall) and not is_success(result):
                 message = f"the sample {arguments!r:.100} failed: {getattr(result, 'content', result)}"
                 yield candidate.finding("samples", message, "mend the tool, or the sample", tool=tool.name)
 
@@ -105,40 +105,40 @@ async def samples(candidate: Candidate, tool: Tool) -> Remarks:
 
 
 @check("secrets")
-async def secrets(candidate: Candidate) -> Remarks:
+async def secrets(candidate: Candidate) -> Findings:
     """Keep the values of its secrets to itself: in results, events, logs, warnings, outputs, reprs, definitions."""
     tools = [tool for tool in await tools_of(candidate) if is_bound(candidate, tool)]
-    async with candidate.room() as room:
-        there = set(_files_in(room.folder))
+    async with candidate.sandbox() as sandbox:
+        there = set(_files_in(sandbox.folder))
         async with candidate.host() as session:
             canaries = Canaries(session.secrets)
-            told = [*_said_of_itself(session), *_masked("its hooks", session.masked)]
+            texts = [*_told_by_reprs(session), *_masked_by_host("its hooks", session.masked)]
             for tool in tools:
-                told += [one async for one in _said_by(session, tool)]
-            told += [(f"the event {event.type}", repr(event)) for event in session.events]
-            told += [one for one in _files_in(room.folder) if one not in there]
-        told += [("the log", line) for line in room.lines()]
-        told += [("a warning", text) for text in room.warnings()]
-        told += [("what it prints", room.output + room.complained.getvalue())]
+                texts += [one async for one in _told_by_calls(session, tool)]
+            texts += [(f"the event {event.type}", repr(event)) for event in session.events]
+            texts += [one for one in _files_in(sandbox.folder) if one not in there]
+        texts += [("the log", line) for line in sandbox.lines()]
+        texts += [("a warning", text) for text in sandbox.warnings()]
+        texts += [("what it prints", sandbox.output + sandbox.error_output.getvalue())]
     for tool in tools:
-        told += _told_in(await transcript_of(candidate, tool), tool)
-    for where, id in dict.fromkeys((where, id) for where, text in told for id in canaries.found_in(text)):
+        texts += _told_in_transcript(await transcript_of(candidate, tool), tool)
+    for where, id in dict.fromkeys((where, id) for where, text in texts for id in canaries.found_in(text)):
         message = f"the value of the secret {id!r} is in {where}"
         yield candidate.finding("secrets", message, "take it from context.secret() where it is needed; tell nobody")
 
 
-async def _said_by(session: Session, tool: Tool) -> AsyncIterator[tuple[str, str]]:
+async def _told_by_calls(session: CandidateHost, tool: Tool) -> AsyncIterator[tuple[str, str]]:
     """Call a tool with good arguments, and yield what it told: what is seen, and what the host masked."""
     for arguments in session.candidate.arguments(tool):
         session.masked.clear()
         yield f"a result of {tool.name}", text_of(await session.bounded_call(tool, arguments))
         if Canaries(session.secrets).found_in(json.dumps(arguments, default=str)):
             continue  # it was given the value, and may repeat it
-        for one in _masked(f"a call of {tool.name}", session.masked):
+        for one in _masked_by_host(f"a call of {tool.name}", session.masked):
             yield one
 
 
-def _masked(where: str, texts: list[str]) -> list[tuple[str, str]]:
+def _masked_by_host(where: str, texts: list[str]) -> list[tuple[str, str]]:
     return [(f"what {where} told the host, which masked it", text) for text in texts]
 
 
@@ -146,17 +146,17 @@ def _files_in(folder: Path) -> Iterator[tuple[str, str]]:
     yield from ((f"the file {one.name}", _read(one)) for one in folder.rglob("*") if one.is_file())
 
 
-def _told_in(transcript: Transcript, tool: Tool) -> Iterator[tuple[str, str]]:
+def _told_in_transcript(transcript: Transcript, tool: Tool) -> Iterator[tuple[str, str]]:
     for one in transcript.exchanges:
         yield f"a result of {tool.name}", text_of(one.result)
-    yield from _masked(f"a call of {tool.name}", transcript.masked)
+    yield from _masked_by_host(f"a call of {tool.name}", transcript.masked)
     yield from (("the log", line) for line in transcript.lines)
     yield from (("a warning", text) for text in transcript.warned)
     yield "what it prints", transcript.printed
     yield from ((f"the event {event.type}", repr(event)) for event in transcript.events)
 
 
-def _said_of_itself(session: Session) -> Iterator[tuple[str, str]]:
+def _told_by_reprs(session: CandidateHost) -> Iterator[tuple[str, str]]:
     pack = session.candidate.pack
     yield "the repr of the pack", repr(pack) + repr(getattr(pack, "description", ""))
     for entry in session.entries():
@@ -176,15 +176,15 @@ def _read(path: Path) -> str:
 
 
 @check("quiet")
-async def quiet(candidate: Candidate) -> Remarks:
+async def quiet(candidate: Candidate) -> Findings:
     """Write nothing to standard output: a host may speak a protocol there."""
     tools = await tools_of(candidate)
-    async with candidate.room() as room:
+    async with candidate.sandbox() as sandbox:
         async with candidate.host() as session:
             for tool in tools:
                 for arguments in candidate.arguments(tool)[:1] if is_bound(candidate, tool) else ():
                     await session.bounded_call(tool, arguments)
-        if printed := room.output:
+        if printed := sandbox.output:
             message = f"it printed {printed[:80]!r}"
             yield candidate.finding("quiet", message, "log through context.logger, or put it into the result")
 
@@ -193,39 +193,39 @@ async def quiet(candidate: Candidate) -> Remarks:
 
 
 @tool_check("dry-run", changes_things)
-async def dry_run(candidate: Candidate, tool: Tool) -> Remarks:
+async def dry_run(candidate: Candidate, tool: Tool) -> Findings:
     """Show what a call would change, without changing anything."""
     if tool.dry_run is None:
         cure = "give it a dry_run(args, context) that says what would happen"
         message = "whoever is asked to approve a call sees only its arguments"
         yield candidate.finding("dry-run", message, cure, tool=tool.name, severity="warning")
         return
-    async with candidate.room() as room:
-        folders = [room.workplace, *folders_of(candidate.options_here)]
+    async with candidate.sandbox() as sandbox:
+        folders = [sandbox.workplace, *folders_in(candidate.options_here)]
         async with candidate.host() as session:
             for arguments in candidate.arguments(tool):
-                before = Footprint.of(folders), await _readings(session)
+                before = FolderSnapshot.of(folders), await _readings(session)
                 result = await _previewed(session, tool, arguments)
-                after = Footprint.of(folders), await _readings(session)
+                after = FolderSnapshot.of(folders), await _readings(session)
                 for message, cure in _effects_of_preview(result, before, after):
                     yield candidate.finding("dry-run", message, cure, tool=tool.name)
 
 
-async def _previewed(session: Session, tool: Tool, arguments: Any) -> Any:
+async def _previewed(session: CandidateHost, tool: Tool, arguments: Any) -> Any:
     call = ToolCall(session.qualified(tool), arguments)
     with Watchdog() as watchdog:
         return await watchdog.ended(session.host.tools.preview(call), session.candidate.limit)
 
 
-async def _readings(session: Session) -> dict[str, str]:
+async def _readings(session: CandidateHost) -> dict[str, str]:
     """Return what the pack's reading tools say, those that say the same twice."""
-    said: dict[str, str] = {}
+    readings: dict[str, str] = {}
     for tool in session.tools():
         for arguments in session.candidate.arguments(tool)[:1] if tool.effect == "read" else ():
             first, second = [text_of(await session.bounded_call(tool, arguments)) for _ in range(2)]
             if first == second:
-                said[tool.name] = first
-    return said
+                readings[tool.name] = first
+    return readings
 
 
 def _effects_of_preview(result: Any, before: Any, after: Any) -> Iterator[tuple[str, str]]:

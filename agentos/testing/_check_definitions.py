@@ -8,14 +8,14 @@ from typing import Any
 
 from agentos import Tool
 from agentos.schema.validation import compile_schema
-from agentos.testing._candidate import Candidate, NotLoadedError, Session
-from agentos.testing._check import Remarks, can_run, check, survey, tool_check, tools_of
-from agentos.testing._footprints import Footprint, folders_of
+from agentos.testing._candidate import Candidate, CandidateHost, NotLoadedError
+from agentos.testing._check_registry import Findings, can_run, check, survey_pack, tool_check, tools_of
+from agentos.testing._folder_snapshots import FolderSnapshot, folders_in
 from agentos.tools.lint.findings import Finding, Severity, lint_pack, lint_tool
 from agentos.tools.lint.subject import Spot, subject
 from agentos.tools.wire_names import WireNames
 
-_ELSEWHERE = {
+_CHECK_OF_LINT_RULE = {
     "effect": "effects",
     "access": "effects",
     "name-and-effect": "effects",
@@ -29,10 +29,10 @@ _ELSEWHERE = {
 
 
 @check("loads")
-async def loads(candidate: Candidate) -> Remarks:
+async def loads(candidate: Candidate) -> Findings:
     """Load into a host with its secrets, and be in force there."""
     try:
-        known = await survey(candidate)
+        known = await survey_pack(candidate)
     except NotLoadedError as error:
         yield candidate.finding("loads", str(error), "see the message; options= and secrets= may be needed")
         return
@@ -46,7 +46,7 @@ async def loads(candidate: Candidate) -> Remarks:
 
 
 @check("lints")
-async def lints(candidate: Candidate) -> Remarks:
+async def lints(candidate: Candidate) -> Findings:
     """Say about itself what models and people need, without what lint finds wrong."""
     tools = await tools_of(candidate)
     pack = candidate.pack
@@ -56,11 +56,11 @@ async def lints(candidate: Candidate) -> Remarks:
         if tool.name not in declared:
             found += lint_tool(tool, candidate.finding("", "", "", tool=tool.name).place)
     for one in found:
-        if one.rule not in _ELSEWHERE:
-            yield _of_lint(candidate, "lints", one)
+        if one.rule not in _CHECK_OF_LINT_RULE:
+            yield _from_lint(candidate, "lints", one)
 
 
-def _of_lint(candidate: Candidate, check: str, found: Finding) -> Finding:
+def _from_lint(candidate: Candidate, check: str, found: Finding) -> Finding:
     """Take over a finding of lint: its errors and warnings count, what it only remarks is remarked."""
     severity: Severity = "info" if found.severity == "info" else "warning" if found.rule == "secrets" else "error"
     cure = f"{found.cure} [lint: {found.rule}]"
@@ -68,29 +68,29 @@ def _of_lint(candidate: Candidate, check: str, found: Finding) -> Finding:
     return candidate.finding(check, found.message, cure, tool=tool, severity=severity)
 
 
-def _linted(candidate: Candidate, check: str, tool: Tool) -> Iterator[Finding]:
+def _lint_findings(candidate: Candidate, check: str, tool: Tool) -> Iterator[Finding]:
     for one in lint_tool(tool, f"{candidate.name}:{tool.name}"):
-        if _ELSEWHERE.get(one.rule) == check:
-            yield _of_lint(candidate, check, one)
+        if _CHECK_OF_LINT_RULE.get(one.rule) == check:
+            yield _from_lint(candidate, check, one)
 
 
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
 
 @tool_check("schemas")
-async def schemas(candidate: Candidate, tool: Tool) -> Remarks:
+async def schemas(candidate: Candidate, tool: Tool) -> Findings:
     """Take closed objects, with a description and a fitting default for every parameter."""
-    for finding in _linted(candidate, "schemas", tool):
+    for finding in _lint_findings(candidate, "schemas", tool):
         yield finding
     for spot in subject(tool, tool.name).spots:
         for word in ("default", "examples"):
-            for value in _given(spot.schema, word):
+            for value in _values_of(spot.schema, word):
                 if not _fits(spot.schema, tool, value):
                     message = f"the {word.rstrip('s')} {_short(value)} of {spot.path or 'the arguments'} does not fit"
                     yield candidate.finding("schemas", message, "give one that its own schema takes", tool=tool.name)
 
 
-def _given(schema: Mapping[str, Any], word: str) -> list[Any]:
+def _values_of(schema: Mapping[str, Any], word: str) -> list[Any]:
     value = schema.get(word, [])
     return list(value) if word == "examples" and isinstance(value, list) else [value] if word in schema else []
 
@@ -109,7 +109,7 @@ _CHOICES = {"enum", "const", "$ref", "anyOf", "oneOf", "allOf", "not", "if"}
 
 
 @tool_check("bounds")
-async def bounds(candidate: Candidate, tool: Tool) -> Remarks:
+async def bounds(candidate: Candidate, tool: Tool) -> Findings:
     """Bound every parameter: how long a text, how large a number, how many items."""
     spots = subject(tool, tool.name).spots
     quantities = {spot.path for spot in spots if "number" in _kinds(spot.schema)}
@@ -166,34 +166,34 @@ def _bounds_array(schema: Mapping[str, Any]) -> bool:
 
 
 @tool_check("effects")
-async def effects(candidate: Candidate, tool: Tool) -> Remarks:
+async def effects(candidate: Candidate, tool: Tool) -> Findings:
     """Say what a call does and who may make it, in words that fit its name and what it really does."""
-    for finding in _linted(candidate, "effects", tool):
+    for finding in _lint_findings(candidate, "effects", tool):
         yield finding
     if not can_run(candidate, tool) or tool.effect != "read":
         return
-    async with candidate.room() as room, candidate.host() as session:
-        for path in await _changed_by(session, tool, [room.workplace, *folders_of(candidate.options_here)]):
+    async with candidate.sandbox() as sandbox, candidate.host() as session:
+        for path in await _files_changed_by(session, tool, [sandbox.workplace, *folders_in(candidate.options_here)]):
             message = f"it says that it reads, but calling it again changed {path}"
             yield candidate.finding("effects", message, 'say effect="mutate"', tool=tool.name)
 
 
-async def _changed_by(session: Session, tool: Tool, folders: list[Path]) -> list[str]:
+async def _files_changed_by(session: CandidateHost, tool: Tool, folders: list[Path]) -> list[str]:
     """Return which files differ after a second call: making something once, such as a cache, is no effect."""
     for arguments in session.candidate.arguments(tool)[:1]:
         await session.bounded_call(tool, arguments)
-        before = Footprint.of(folders)
+        before = FolderSnapshot.of(folders)
         await session.bounded_call(tool, arguments)
-        return before.changes(Footprint.of(folders))
+        return before.changes(FolderSnapshot.of(folders))
     return []
 
 
 @check("wire-names")
-async def wire_names(candidate: Candidate) -> Remarks:
+async def wire_names(candidate: Candidate) -> Findings:
     """Have names that every provider accepts as they are."""
     tools = await tools_of(candidate)
     for tool in tools:
-        for finding in _linted(candidate, "wire-names", tool):
+        for finding in _lint_findings(candidate, "wire-names", tool):
             yield finding
     names = WireNames.of(name for tool in tools for name in (tool.name, *tool.aliases))
     for tool in tools:

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from agentos import PUBLIC, Descriptor, EntryState, ExtensionPack, Tool
-from agentos.testing._candidate import Candidate, NotLoadedError, Session
-from agentos.testing._check import Remarks, check, survey, tools_of
-from agentos.testing._leftovers import Holdings, Running
-from agentos.testing._sandbox import Laboratory
+from agentos.testing._candidate import Candidate, CandidateHost, NotLoadedError
+from agentos.testing._check_registry import Findings, check, survey_pack, tools_of
+from agentos.testing._leftovers import ActivitySnapshot, ResourceSnapshot
+from agentos.testing._sandbox import Sandbox
 from agentos.testing.fakes import canary_of
 
 _SABOTEUR = "agentos.testing"
@@ -19,21 +19,21 @@ class SabotageError(Exception):
 
 
 @check("gate")
-async def gate(candidate: Candidate) -> Remarks:
+async def gate(candidate: Candidate) -> Findings:
     """Load without secrets, gated where one is required; be in force as soon as they are there."""
-    async with candidate.room():
+    async with candidate.sandbox():
         try:
             async with candidate.host(with_secrets=False) as session:
-                for message, cure in _open_gates(session):
+                for message, cure in _ungated(session):
                     yield candidate.finding("gate", message, cure)
-                for finding in [one async for one in _opened(session)]:
+                for finding in [one async for one in _after_secrets(session)]:
                     yield finding
         except NotLoadedError as error:
             cure = "declare the secret in required_secrets and let the host gate what needs it"
             yield candidate.finding("gate", f"it can't be loaded without its secrets: {error}", cure)
 
 
-def _open_gates(session: Session) -> list[tuple[str, str]]:
+def _ungated(session: CandidateHost) -> list[tuple[str, str]]:
     needing = [entry for entry in session.entries() if _needed(entry.descriptor)]
     return [
         (
@@ -49,7 +49,7 @@ def _needed(descriptor: Descriptor[Any]) -> list[str]:
     return [need.id for need in descriptor.required_secrets if not need.optional]
 
 
-async def _opened(session: Session) -> Remarks:
+async def _after_secrets(session: CandidateHost) -> Findings:
     """Give the secrets one after another, and see what is still out of force."""
     candidate = session.candidate
     declared = dict.fromkeys(need.id for entry in session.entries() for need in entry.descriptor.required_secrets)
@@ -62,17 +62,17 @@ async def _opened(session: Session) -> Remarks:
 
 
 @check("twice")
-async def twice(candidate: Candidate) -> Remarks:
+async def twice(candidate: Candidate) -> Findings:
     """Come and go twice: loaded, switched off and on, unloaded, and all that again, with nothing left running."""
-    async with candidate.room():
-        before = Running.now()
+    async with candidate.sandbox():
+        before = ActivitySnapshot.now()
         async with candidate.host(load=False) as session:
             found = [one async for one in _coming_and_going(session)]
         for message, cure in (*found, *await before.left_over(candidate.grace)):
             yield candidate.finding("twice", message, cure)
 
 
-async def _coming_and_going(session: Session) -> AsyncIterator[tuple[str, str]]:
+async def _coming_and_going(session: CandidateHost) -> AsyncIterator[tuple[str, str]]:
     first: Sequence[Any] = ()
     for round in ("first", "second"):
         outcome = await session.attempt()
@@ -86,7 +86,7 @@ async def _coming_and_going(session: Session) -> AsyncIterator[tuple[str, str]]:
             yield f"the {round} time {message}", "make the hooks undo each other, however often they run"
 
 
-async def _switched(session: Session, first: Sequence[Any]) -> list[str]:
+async def _switched(session: CandidateHost, first: Sequence[Any]) -> list[str]:
     """Switch the pack off and on again, and say what is different then."""
     manager = session.host.extensions
     try:
@@ -100,23 +100,23 @@ async def _switched(session: Session, first: Sequence[Any]) -> list[str]:
 
 
 @check("leaks")
-async def leaks(candidate: Candidate) -> Remarks:
+async def leaks(candidate: Candidate) -> Findings:
     """Leave nothing behind: no task, thread, descriptor, process, file, or setting of the process."""
-    known = await survey(candidate)
+    known = await survey_pack(candidate)
     for message, cure in known.left_over:
         yield candidate.finding("leaks", message, cure)
     for is_first in (True, False):
-        async with candidate.room() as room:
-            before = Holdings.now(room)
+        async with candidate.sandbox() as sandbox:
+            before = ResourceSnapshot.now(sandbox)
             async with candidate.host() as session:
-                await _called(session, known.tools)
+                await _call_all(session, known.tools)
                 await session.host.extensions.unload(session.key)
             grace = candidate.grace
-            for message, cure in await (before.held_back(grace) if is_first else before.left_over(grace)):
+            for message, cure in await (before.left_over_resources(grace) if is_first else before.left_over(grace)):
                 yield candidate.finding("leaks", message, cure)
 
 
-async def _called(session: Session, tools: list[Tool]) -> None:
+async def _call_all(session: CandidateHost, tools: list[Tool]) -> None:
     """Call every tool once with good arguments."""
     for tool in tools:
         for arguments in session.candidate.arguments(tool)[:1] if tool.execute is not None else ():
@@ -124,21 +124,23 @@ async def _called(session: Session, tools: list[Tool]) -> None:
 
 
 @check("sabotage")
-async def sabotage(candidate: Candidate) -> Remarks:
+async def sabotage(candidate: Candidate) -> Findings:
     """Leave nothing behind when a part of it can't be activated, wherever in the pack that part is."""
     await tools_of(candidate)
-    async with candidate.room() as room:
+    async with candidate.sandbox() as sandbox:
         for place in ("first", "last"):
-            for finding in [one async for one in _sabotaged(candidate, room, is_first=place == "first")]:
+            for finding in [
+                one async for one in _load_with_failing_part(candidate, sandbox, is_first=place == "first")
+            ]:
                 yield finding
 
 
-async def _sabotaged(candidate: Candidate, room: Laboratory, *, is_first: bool) -> Remarks:
+async def _load_with_failing_part(candidate: Candidate, sandbox: Sandbox, *, is_first: bool) -> Findings:
     def fails() -> None:
         raise SabotageError("on purpose")
 
     saboteur = Descriptor(_SABOTEUR, "saboteur", "a part that can't be activated", on_activate=fails)
-    before = Holdings.now(room)
+    before = ResourceSnapshot.now(sandbox)
     async with candidate.host(load=False) as session:
         await session.attempt(lambda given: [saboteur, *given] if is_first else [*given, saboteur])
     where = "its first part" if is_first else "its last part"
@@ -161,13 +163,13 @@ class _StandIn:
 
 
 @check("restores")
-async def restores(candidate: Candidate) -> Remarks:
+async def restores(candidate: Candidate) -> Findings:
     """Give back what it displaced, as it was, when it is unloaded."""
     await tools_of(candidate)
     descriptors = [] if candidate.pack is None else candidate.pack.descriptors
     ground = [Descriptor(one.kind, one.id, _stand_in(one), -(10**9)) for one in descriptors]
-    beneath = [ExtensionPack(_GROUND, "0", ground)]
-    async with candidate.room(), candidate.host(beneath=beneath, load=False) as session:
+    beneath = [ExtensionPack(_STAND_INS, "0", ground)]
+    async with candidate.sandbox(), candidate.host(beneath=beneath, load=False) as session:
         kept = [_state(one, session) for one in ground]
         await session.load()
         await session.host.extensions.unload(session.key)
@@ -178,7 +180,7 @@ async def restores(candidate: Candidate) -> Remarks:
                 yield candidate.finding("restores", message, "undo in on_deactivate what was done to others")
 
 
-_GROUND = "stand-ins"
+_STAND_INS = "stand-ins"
 
 
 def _stand_in(descriptor: Descriptor[Any]) -> Any:
@@ -186,7 +188,7 @@ def _stand_in(descriptor: Descriptor[Any]) -> Any:
     return _StandIn(descriptor.id) if descriptor.kind == "tool" else descriptor.payload
 
 
-def _state(descriptor: Descriptor[Any], session: Session) -> tuple[Any, Any]:
+def _state(descriptor: Descriptor[Any], session: CandidateHost) -> tuple[Any, Any]:
     """Return who is active on a stack, and what the stand-in there is like."""
     active = session.host.extensions.registry(descriptor.kind).get_active(descriptor.id)
     payload = descriptor.payload

@@ -1,4 +1,4 @@
-"""What an examination is told about a pack: by keywords, by a table of a file, by files in the pack's own folder."""
+"""The settings of an examination: by keywords, by a table of a file, by files in the pack's own folder."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -9,19 +9,22 @@ from agentos.errors import AgentOSError
 from agentos.loading.modules import is_path
 from agentos.model.field_checks import did_you_mean
 from agentos.model.parsing import read_file
-from agentos.testing._furnishing import PREPARING, read_prepare
+from agentos.testing._preparation import PREPARE_FILE, read_prepare
+
+Rule = Callable[[Any], str | None]
+"""Says what is wrong with a value; None if it is valid."""
 
 OWN_FILE = "conformance.toml"
 """What a distribution's folder says of its pack, if it is named by that folder."""
 
 
 class SettingsError(ValueError):
-    """A setting of an examination that can't be meant: it names the place and the way out."""
+    """An invalid setting of an examination: it names the place and the way out."""
 
 
-def own_settings(folder: Path) -> dict[str, Any]:
+def folder_settings(folder: Path) -> dict[str, Any]:
     """Return what the folder of a distribution says of its pack, in `conformance.toml` and `conformance.py`."""
-    file, preparing = folder / OWN_FILE, folder / PREPARING
+    file, preparing = folder / OWN_FILE, folder / PREPARE_FILE
     settings = settings_in(file, read_table(file)) if file.is_file() else {}
     if preparing.is_file():
         settings.setdefault("prepare", read_prepare(preparing))
@@ -37,12 +40,12 @@ def read_table(file: Path) -> dict[str, Any]:
     return found
 
 
-def settings_in(file: Path, said: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+def settings_in(file: Path, given: Mapping[str, Any], place: str = "") -> dict[str, Any]:
     """Return the settings of a table in *file*, checked, with its paths as they are meant there."""
     where = f"{file}: {place}"
-    settings = checked(said, where)
+    settings = check_settings(given, where)
     if "seed" in settings:
-        settings["seed"] = folder_of(settings["seed"], file.parent, where)
+        settings["seed"] = seed_folder(settings["seed"], file.parent, where)
     if "beneath" in settings:
         settings["beneath"] = [_from(file.parent, one) for one in settings["beneath"]]
     if isinstance(settings.get("prepare"), str):
@@ -55,7 +58,7 @@ def _from(base: Path, pack: Any) -> Any:
     return base / pack if isinstance(pack, str) and is_path(pack) else pack
 
 
-def folder_of(seed: str | Path, base: Path, where: str = "") -> Path:
+def seed_folder(seed: str | Path, base: Path, where: str = "") -> Path:
     """Return the folder that *seed* names, seen from *base*."""
     folder = base / seed
     if not folder.is_dir():
@@ -66,20 +69,42 @@ def folder_of(seed: str | Path, base: Path, where: str = "") -> Path:
 # -- what each of them may be ------------------------------------------------------------------------------------------
 
 
-def checked(said: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Return *said* if its keys are known and its values can be meant."""
-    for key, value in said.items():
+def check_settings(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Return *given* if its keys are known and its values are valid."""
+    for key, value in given.items():
         if key not in _RULES:
             known = ", ".join(_RULES)
             raise SettingsError(f"{where}unknown key {key!r}{did_you_mean(key, _RULES)}; known: {known}")
         fault = _RULES[key](value)
         if fault is not None:
             raise SettingsError(f"{where}{key}{fault}")
-    return dict(said)
+    return dict(given)
 
 
-def _a_mapping(value: Any) -> str | None:
-    return None if isinstance(value, Mapping) else f": expected a table, got {type(value).__name__}"
+def _rule(expected: str, is_valid: Callable[[Any], bool], *, by_type: bool = False) -> Rule:
+    """Return what says how a value differs from what is expected: itself, or only its type."""
+
+    def fault(value: Any) -> str | None:
+        found = type(value).__name__ if by_type else f"{value!r:.60}"
+        return None if is_valid(value) else f": expected {expected}, got {found}"
+
+    return fault
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+_a_mapping = _rule("a table", lambda value: isinstance(value, Mapping), by_type=True)
+_a_list = _rule("a list", lambda value: isinstance(value, list | tuple), by_type=True)
+_a_flag = _rule("true or false", lambda value: isinstance(value, bool))
+_seconds = _rule("seconds above 0", _is_number)
+_a_count = _rule("a whole number above 0", lambda value: _is_number(value) and isinstance(value, int))
+_a_path = _rule("the path of a folder", lambda value: isinstance(value, str | Path) and bool(str(value).strip()))
+_preparing = _rule(
+    "a function, or the path of a Python file that has it",
+    lambda value: callable(value) or (isinstance(value, str) and value.endswith(".py")),
+)
 
 
 def _texts_by_name(value: Any) -> str | None:
@@ -102,12 +127,6 @@ def _samples(value: Any) -> str | None:
     return None
 
 
-def _a_list(value: Any) -> str | None:
-    if isinstance(value, list | tuple):
-        return None
-    return f": expected a list, got {type(value).__name__}"
-
-
 def _ids(value: Any) -> str | None:
     if isinstance(value, str) or not isinstance(value, Collection):
         return f": expected a list of ids of checks, or a table of ids and reasons, got {type(value).__name__}"
@@ -119,32 +138,7 @@ def _ids(value: Any) -> str | None:
     return None
 
 
-def _a_flag(value: Any) -> str | None:
-    return None if isinstance(value, bool) else f": expected true or false, got {value!r:.60}"
-
-
-def _seconds(value: Any) -> str | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return None if is_number and 0 < value < math.inf else f": expected seconds above 0, got {value!r:.60}"
-
-
-def _a_count(value: Any) -> str | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return None if is_count else f": expected a whole number above 0, got {value!r:.60}"
-
-
-def _a_path(value: Any) -> str | None:
-    is_path = isinstance(value, str | Path) and str(value).strip()
-    return None if is_path else f": expected the path of a folder, got {value!r:.60}"
-
-
-def _preparing(value: Any) -> str | None:
-    if callable(value) or (isinstance(value, str) and value.endswith(".py")):
-        return None
-    return f": expected a function, or the path of a Python file that has it, got {value!r:.60}"
-
-
-_RULES: dict[str, Callable[[Any], str | None]] = {
+_RULES: dict[str, Rule] = {
     "options": _a_mapping,
     "secrets": _texts_by_name,
     "samples": _samples,
@@ -164,7 +158,7 @@ _RULES: dict[str, Callable[[Any], str | None]] = {
 # -- names that only a loaded pack knows -------------------------------------------------------------------------------
 
 
-def known_among(names: Iterable[str], known: Collection[str], where: str, what: str) -> None:
+def check_known(names: Iterable[str], known: Collection[str], where: str, what: str) -> None:
     """Refuse a name that is not among *known*, with the nearest one."""
     for name in names:
         if name not in known:

@@ -12,15 +12,15 @@ from typing import Any
 
 import attrs
 
-from agentos.testing._sandbox import Laboratory, settings_of_process, work_in_pool
-from agentos.testing._watchdog import defying, settled_down
+from agentos.testing._sandbox import Sandbox, settings_of_process, work_in_pool
+from agentos.testing._watchdog import tasks_ignoring_cancel, wait_until_idle
 
-_POOLED = ("asyncio_", "AnyIO worker thread", "agentos-tool-")
+_POOL_THREADS = ("asyncio_", "AnyIO worker thread", "agentos-tool-")
 """Threads that an event loop or a host keeps for later, whoever used them first: what runs in them is counted."""
 
 
 @attrs.frozen
-class Running:
+class ActivitySnapshot:
     """What was running at one moment: tasks, threads, work in the event loop's own threads, child processes."""
 
     tasks: frozenset[Any]
@@ -30,20 +30,20 @@ class Running:
     children: frozenset[int]
 
     @classmethod
-    def now(cls) -> "Running":
+    def now(cls) -> "ActivitySnapshot":
         """Take stock."""
         return cls(frozenset(asyncio.all_tasks()), frozenset(_own_threads()), work_in_pool(), frozenset(_children()))
 
     async def left_over(self, grace: float) -> list[tuple[str, str]]:
         """Return what came since and still runs, in words, with its cure; what is ending has *grace* seconds."""
-        await settled_down(lambda: list(self._differences(Running.now())), grace)
-        return list(self._differences(Running.now()))
+        await wait_until_idle(lambda: list(self._differences(ActivitySnapshot.now())), grace)
+        return list(self._differences(ActivitySnapshot.now()))
 
-    def defying(self) -> list[Any]:
+    def tasks_ignoring_cancel(self) -> list[Any]:
         """Return the tasks that came since, were cancelled, and go on."""
-        return defying(self.tasks)
+        return tasks_ignoring_cancel(self.tasks)
 
-    def _differences(self, after: "Running") -> Iterator[tuple[str, str]]:
+    def _differences(self, after: "ActivitySnapshot") -> Iterator[tuple[str, str]]:
         for task in after.tasks - self.tasks:
             yield f"the task {_named(task)} still runs", "cancel it in on_deactivate, and await it there"
         for thread in after.threads - self.threads:
@@ -56,41 +56,41 @@ class Running:
 
 
 @attrs.frozen
-class Holdings:
+class ResourceSnapshot:
     """What was held at one moment: what was running, descriptors, files, settings of the process."""
 
-    laboratory: Laboratory
-    running: Running
+    sandbox: Sandbox
+    running: ActivitySnapshot
     descriptors: frozenset[tuple[int, str]]
     files: frozenset[str]
     settings: Mapping[str, Any]
     strays: frozenset[int]
 
     @classmethod
-    def now(cls, laboratory: Laboratory) -> "Holdings":
+    def now(cls, sandbox: Sandbox) -> "ResourceSnapshot":
         """Take stock."""
         gc.collect()
-        files, settings = frozenset(_files(laboratory.folder)), settings_of_process()
-        strays = frozenset(_strays(laboratory.folder))
-        return cls(laboratory, Running.now(), frozenset(_descriptors()), files, settings, strays)
+        files, settings = frozenset(_files(sandbox.folder)), settings_of_process()
+        strays = frozenset(_strays(sandbox.folder))
+        return cls(sandbox, ActivitySnapshot.now(), frozenset(_descriptors()), files, settings, strays)
 
     async def left_over(self, grace: float) -> list[tuple[str, str]]:
         """Return what came since and is still there, in words, with its cure; what is ending has *grace* seconds."""
-        after, left = await self._settled(grace)
-        return [*left, *_changes(self.settings, after.settings), *_complaints(self.laboratory)]
+        after, left = await self._settle(grace)
+        return [*left, *_changes(self.settings, after.settings), *_complaints(self.sandbox)]
 
-    async def held_back(self, grace: float) -> list[tuple[str, str]]:
+    async def left_over_resources(self, grace: float) -> list[tuple[str, str]]:
         """Return the same without settings and complaints: what a library does when it is imported is not counted."""
-        return (await self._settled(grace))[1]
+        return (await self._settle(grace))[1]
 
-    async def _settled(self, grace: float) -> tuple["Holdings", list[tuple[str, str]]]:
+    async def _settle(self, grace: float) -> tuple["ResourceSnapshot", list[tuple[str, str]]]:
         """Return what is held when what is ending has ended, and what of it came since."""
         left = await self.running.left_over(grace)
-        await settled_down(lambda: list(self._kept_by(Holdings.now(self.laboratory))), 0 if left else grace)
-        after = Holdings.now(self.laboratory)
-        return after, [*left, *self._kept_by(after)]
+        await wait_until_idle(lambda: list(self._new_in(ResourceSnapshot.now(self.sandbox))), 0 if left else grace)
+        after = ResourceSnapshot.now(self.sandbox)
+        return after, [*left, *self._new_in(after)]
 
-    def _kept_by(self, after: "Holdings") -> Iterator[tuple[str, str]]:
+    def _new_in(self, after: "ResourceSnapshot") -> Iterator[tuple[str, str]]:
         for pid in sorted(after.strays - self.strays - after.running.children):
             yield f"the process {pid} that it sent into the background still runs", "end it in on_deactivate"
         for _, target in sorted(after.descriptors - self.descriptors):
@@ -105,13 +105,13 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
             yield f"{name} was changed", "leave what the whole process shares as it is, or put it back in on_deactivate"
 
 
-def _complaints(laboratory: Laboratory) -> Iterator[tuple[str, str]]:
+def _complaints(sandbox: Sandbox) -> Iterator[tuple[str, str]]:
     """Yield what Python itself says about things that were lost rather than closed."""
-    for warning in laboratory.warned:
+    for warning in sandbox.warned:
         if issubclass(warning.category, ResourceWarning) or "was never awaited" in str(warning.message):
             yield f"Python warns: {_shortened(warning.message)}", "close, or await, what was made"
-    for told in laboratory.lost:
-        yield f"asyncio says: {_shortened(told)}", "await every task, or look at its exception"
+    for complaint in sandbox.loop_complaints:
+        yield f"asyncio says: {_shortened(complaint)}", "await every task, or look at its exception"
 
 
 def _shortened(text: object) -> str:
@@ -119,7 +119,7 @@ def _shortened(text: object) -> str:
 
 
 def _own_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if not thread.name.startswith(_POOLED)]
+    return [thread for thread in threading.enumerate() if not thread.name.startswith(_POOL_THREADS)]
 
 
 def _named(task: Any) -> str:
@@ -163,7 +163,7 @@ def _parent_of(pid: int) -> int | None:
 
 
 def _strays(folder: Path) -> list[int]:
-    """Return the processes that were started in a room, also by others that have ended, as far as they tell."""
+    """Return the processes that were started in a sandbox, also by others that have ended, as far as they tell."""
     mark = f"TMPDIR={folder / 'tmp'}".encode()
     return [pid for pid in _processes() if pid != os.getpid() and mark in _environment_of(pid)]
 
@@ -176,7 +176,7 @@ def _environment_of(pid: int) -> list[bytes]:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Yield what is in a room, but for the folder that options name: what is there is meant to stay."""
+    """Yield what is in a sandbox, but for the folder that options name: what is there is meant to stay."""
     for top, folders, files in itertools.chain(os.walk(folder / "cwd"), os.walk(folder / "tmp")):
         for name in (*folders, *files):
             yield str((Path(top) / name).relative_to(folder))

@@ -1,4 +1,4 @@
-"""The room that checks run in: a folder of its own, no network, no secrets of the machine, everything written down."""
+"""The sandbox that checks run in: its own folder, no network, no secrets of the machine, everything recorded."""
 
 import asyncio
 import contextlib
@@ -19,32 +19,33 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import attrs
 
 from agentos.secrets.catalog import SecretCatalog
-from agentos.testing._thread_pool import CountingPool, counted
+from agentos.testing._thread_pool import CountingPool, counting_pool
 from agentos.testing.network import Attempt, offline
 
-_entered: ContextVar["Laboratory"] = ContextVar("agentos_laboratory")
-FRESH = "{tmp}"
+_current: ContextVar["Sandbox"] = ContextVar("agentos_sandbox")
+FOLDER_PLACEHOLDER = "{tmp}"
 _PLACE = re.compile(r"\{([^\W\d]\w*)\}")
 
 
-def filled_in(value: Any) -> Any:
-    """Return a value with what the room that was entered knows in the place of every `{tmp}` and `{name}`.
+def fill_placeholders(value: Any) -> Any:
+    """Return a value with what the sandbox that was entered knows in the place of every `{tmp}` and `{name}`.
 
     A text that is nothing but a name becomes the value as it is, a number for instance. Other braces stay.
     """
-    room = _entered.get(None)
+    sandbox = _current.get(None)
     if isinstance(value, str):
-        return value if room is None or "{" not in value else _filled(value, room.names)
+        return value if sandbox is None or "{" not in value else _fill(value, sandbox.names)
     if isinstance(value, Mapping):
-        return {key: filled_in(inner) for key, inner in value.items()}
-    return [filled_in(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: fill_placeholders(inner) for key, inner in value.items()}
+    return [fill_placeholders(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _filled(text: str, names: Mapping[str, Any]) -> Any:
+def _fill(text: str, names: Mapping[str, Any]) -> Any:
     whole = _PLACE.fullmatch(text)
     if whole is not None:
         return names.get(whole[1], text)
@@ -52,21 +53,21 @@ def _filled(text: str, names: Mapping[str, Any]) -> Any:
 
 
 @attrs.define
-class Laboratory:
-    """What is known of the time since the room was entered."""
+class Sandbox:
+    """What is known of the time since the sandbox was entered."""
 
     folder: Path
     attempts: list[Attempt]
     records: list[logging.LogRecord]
     warned: list[warnings.WarningMessage]
     printed: io.StringIO
-    complained: io.StringIO
-    lost: list[str]
-    """What the event loop was told about exceptions and tasks that nobody looked at."""
+    error_output: io.StringIO
+    loop_complaints: list[str]
+    """What the event loop reports of exceptions and tasks that nobody awaited."""
     written: Callable[[], str] = attrs.field(repr=False)
     """Read what was written to the descriptor of standard output itself."""
     pool: CountingPool = attrs.field(repr=False)
-    """Where the event loop works that is not told where."""
+    """The event loop's default pool of threads."""
     skipped: int = 0
     names: dict[str, Any] = attrs.field(factory=dict)
     """What stands for `{name}` in options, samples and secrets."""
@@ -74,11 +75,11 @@ class Laboratory:
     def __attrs_post_init__(self) -> None:
         self.names.setdefault("tmp", str(self.data))
 
-    def begin(self) -> None:
+    def forget_notes(self) -> None:
         """Forget what was noted until now."""
-        for noted in (self.attempts, self.records, self.warned, self.lost):
+        for noted in (self.attempts, self.records, self.warned, self.loop_complaints):
             del noted[:]
-        for stream in (self.printed, self.complained):
+        for stream in (self.printed, self.error_output):
             stream.seek(0)
             stream.truncate()
         self.skipped = len(self.written())
@@ -116,7 +117,7 @@ def _message(record: logging.LogRecord) -> str:
     return f"{text} {record.exc_info[1]!r}" if record.exc_info and record.exc_info[1] else text
 
 
-class _Notes(logging.Handler):
+class _LogCollector(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.records: list[logging.LogRecord] = []
@@ -126,59 +127,64 @@ class _Notes(logging.Handler):
 
 
 @contextmanager
-def laboratory() -> Iterator[Laboratory]:
-    """Enter the room, and leave the process as it was."""
-    notes, printed, complained = _Notes(), io.StringIO(), io.StringIO()
+def enter_sandbox() -> Iterator[Sandbox]:
+    """Enter the sandbox, and leave the process as it was."""
+    notes, printed, error_output = _LogCollector(), io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as undo:
-        _open.append(undo)
-        undo.callback(_open.remove, undo)
+        _open_sandboxes.append(undo)
+        undo.callback(_open_sandboxes.remove, undo)
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="agentos-", ignore_cleanup_errors=True)))
         for name in ("tmp", "cwd", "data"):
             (folder / name).mkdir()
-        undo.enter_context(_settings_kept())
-        undo.enter_context(_environment({"TMPDIR": str(folder / "tmp")}))
-        undo.enter_context(_temporary_folder(str(folder / "tmp")))
-        undo.enter_context(_import_path())
+        undo.enter_context(_process_settings_restored())
+        undo.enter_context(mock.patch.dict(os.environ, {"TMPDIR": str(folder / "tmp")}))
+        for name in _secret_variables():
+            os.environ.pop(name, None)
+        undo.enter_context(mock.patch.object(tempfile, "tempdir", str(folder / "tmp")))
+        # Absolute, so that what is imported from the working folder is found from another one too.
+        undo.enter_context(mock.patch.object(sys, "path", [str(Path(one).absolute()) for one in sys.path]))
         undo.enter_context(contextlib.chdir(folder / "cwd"))
         undo.enter_context(_logged_to(notes))
         written = undo.enter_context(_descriptor_redirected(_STANDARD_OUTPUT, folder))
         undo.enter_context(contextlib.redirect_stdout(printed))
-        undo.enter_context(contextlib.redirect_stderr(complained))
+        undo.enter_context(contextlib.redirect_stderr(error_output))
         warned = undo.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        undo.enter_context(_fresh_garbage())
-        lost = undo.enter_context(_told_by_loop())
-        pool = undo.enter_context(counted())
+        undo.enter_context(_old_objects_frozen())
+        loop_complaints = undo.enter_context(_loop_complaints())
+        pool = undo.enter_context(counting_pool())
         attempts = undo.enter_context(offline(files=True))
-        room = Laboratory(folder, attempts, notes.records, warned, printed, complained, lost, written, pool)
-        undo.callback(_forgotten, _entered.set(room))
-        yield room
+        sandbox = Sandbox(
+            folder, attempts, notes.records, warned, printed, error_output, loop_complaints, written, pool
+        )
+        undo.callback(_reset_current, _current.set(sandbox))
+        yield sandbox
 
 
 def work_in_pool() -> dict[Any, str]:
-    """Return what waits or runs in the event loop's pool of the room that was entered, each with its name."""
-    room = _entered.get(None)
-    return {} if room is None else room.pool.unfinished
+    """Return what waits or runs in the event loop's pool of the sandbox that was entered, each with its name."""
+    sandbox = _current.get(None)
+    return {} if sandbox is None else sandbox.pool.unfinished
 
 
-_open: list[contextlib.ExitStack] = []
-"""How to leave the rooms that were entered and not left, the innermost last."""
+_open_sandboxes: list[contextlib.ExitStack] = []
+"""How to leave the sandboxes that were entered and not left, the innermost last."""
 
 
 @contextmanager
-def unwinding() -> Iterator[None]:
-    """Leave at the end of the block every room that was entered in it, also where the loop that did so is gone."""
-    depth = len(_open)
+def leaving_sandboxes() -> Iterator[None]:
+    """Leave at the end of the block every sandbox that was entered in it, also where the loop that did so is gone."""
+    depth = len(_open_sandboxes)
     try:
         yield
     finally:
-        while len(_open) > depth:
-            _open[-1].close()
+        while len(_open_sandboxes) > depth:
+            _open_sandboxes[-1].close()
 
 
-def _forgotten(token: Token["Laboratory"]) -> None:
+def _reset_current(token: Token["Sandbox"]) -> None:
     with contextlib.suppress(ValueError):  # it was entered in a task that is gone, and whose context is gone with it
-        _entered.reset(token)
+        _current.reset(token)
 
 
 _STANDARD_OUTPUT = 1
@@ -219,24 +225,24 @@ def _flush() -> None:
 
 
 @contextmanager
-def _told_by_loop() -> Iterator[list[str]]:
+def _loop_complaints() -> Iterator[list[str]]:
     """Note what the running event loop complains about."""
-    told: list[str] = []
+    complaints: list[str] = []
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
 
     def note(_: Any, context: Mapping[str, Any]) -> None:
-        told.append(f"{context.get('message')} {context.get('exception')!r}")
+        complaints.append(f"{context.get('message')} {context.get('exception')!r}")
 
     loop.set_exception_handler(note)
     try:
-        yield told
+        yield complaints
     finally:
         loop.set_exception_handler(before)
 
 
 @contextmanager
-def _settings_kept() -> Iterator[None]:
+def _process_settings_restored() -> Iterator[None]:
     """Put back at the end what a pack may have changed for the whole process."""
     handlers = {one: signal.getsignal(one) for one in signal.valid_signals()}
     hooks = sys.excepthook, sys.unraisablehook, threading.excepthook
@@ -254,37 +260,14 @@ def _settings_kept() -> Iterator[None]:
 
 
 @functools.cache
-def _variables() -> list[str]:
+def _secret_variables() -> list[str]:
     """Return the environment variables that hold secrets."""
     return [name for definition in SecretCatalog.shipped() for name in definition.variables]
 
 
 @contextmanager
-def _environment(more: Mapping[str, str]) -> Iterator[None]:
-    """Take the machine's own secrets out of the environment, and put everything back at the end."""
-    before = dict(os.environ)
-    for name in _variables():
-        os.environ.pop(name, None)
-    os.environ.update(more)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-@contextmanager
-def _temporary_folder(path: str) -> Iterator[None]:
-    before, tempfile.tempdir = tempfile.tempdir, path
-    try:
-        yield
-    finally:
-        tempfile.tempdir = before
-
-
-@contextmanager
-def _fresh_garbage() -> Iterator[None]:
-    """Keep what is old out of garbage collections: they are quick then, and find only what is of this room."""
+def _old_objects_frozen() -> Iterator[None]:
+    """Keep what is old out of garbage collections: they are quick then, and find only what is of this sandbox."""
     if gc.get_freeze_count():  # somebody else's doing, and not to be undone
         yield
         return
@@ -293,17 +276,6 @@ def _fresh_garbage() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-@contextmanager
-def _import_path() -> Iterator[None]:
-    """Let what is imported from the working folder be found when that is another one."""
-    before = list(sys.path)
-    sys.path[:] = [str(Path(one).absolute()) for one in before]
-    try:
-        yield
-    finally:
-        sys.path[:] = before
 
 
 @contextmanager
@@ -326,7 +298,7 @@ def settings_of_process() -> dict[str, Any]:
     return {
         **{f"the environment variable {name}": value for name, value in os.environ.items()},
         **handlers,
-        "the working folder": _here(),
+        "the working folder": _working_folder(),
         "sys.path": tuple(sys.path),
         "sys.meta_path": tuple(id(one) for one in sys.meta_path),
         "sys.excepthook": sys.excepthook,
@@ -356,7 +328,7 @@ def _has_name(one: Any) -> bool:
     return hasattr(one, "name")
 
 
-def _here() -> str:
+def _working_folder() -> str:
     try:
         return str(Path.cwd())
     except OSError:

@@ -1,4 +1,4 @@
-"""The pool of threads that an event loop works in by default, in a room: it knows what has not ended."""
+"""The pool of threads that an event loop works in by default, in a sandbox: it knows what has not ended."""
 
 import asyncio
 import functools
@@ -42,7 +42,7 @@ def _named(fn: Any) -> str:
 
 
 @contextmanager
-def counted() -> Iterator[CountingPool]:
+def counting_pool() -> Iterator[CountingPool]:
     """Have the running event loop work in a pool that counts. What goes on at the end is waited for by nobody."""
     loop, pool = asyncio.get_running_loop(), CountingPool()
     before = getattr(loop, "_default_executor", None)  # there is no other way to ask

@@ -14,13 +14,13 @@ from typing import Any
 import attrs
 
 from agentos import Tool, ToolResult
-from agentos.testing._candidate import Candidate, Session
-from agentos.testing._sandbox import Laboratory
-from agentos.testing._watchdog import NotMade, Unended, Watchdog
+from agentos.testing._candidate import Candidate, CandidateHost
+from agentos.testing._sandbox import Sandbox
+from agentos.testing._watchdog import EndlessCall, SkippedCall, Watchdog
 from agentos.testing.hostile import MARKER, Baits, Case, hostile_arguments
 from agentos.testing.network import Attempt
 
-_STUCK = 3
+_MAX_STUCK = 3
 """After how many calls that do not end the rest is left out."""
 
 
@@ -55,53 +55,53 @@ class Transcript:
 async def transcript_of(candidate: Candidate, tool: Tool) -> Transcript:
     """Return the transcript of a tool's hostile calls; they are made once for all checks."""
     key = ("transcript", tool.name)
-    if key not in candidate.kept:
-        async with candidate.room() as room:
-            with _baited(room) as (baits, token):
-                candidate.kept[key] = await _made(candidate, tool, room, baits, token)
-    found: Transcript = candidate.kept[key]
+    if key not in candidate.cache:
+        async with candidate.sandbox() as sandbox:
+            with _laid_out_baits(sandbox) as (baits, token):
+                candidate.cache[key] = await _make_transcript(candidate, tool, sandbox, baits, token)
+    found: Transcript = candidate.cache[key]
     return found
 
 
 @contextlib.contextmanager
-def _baited(room: Laboratory) -> Iterator[tuple[Baits, str]]:
+def _laid_out_baits(sandbox: Sandbox) -> Iterator[tuple[Baits, str]]:
     """Lay out what hostile texts point at: a file that nobody should read, a port that nobody should connect to."""
     token = f"bait-{os.urandom(8).hex()}"
-    file = room.folder / "b" / "bait.txt"
+    file = sandbox.folder / "b" / "bait.txt"
     file.parent.mkdir()
     file.write_text(token, "ascii")
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        yield Baits(str(file), f"127.0.0.1:{door.getsockname()[1]}"), token
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        yield Baits(str(file), f"127.0.0.1:{listener.getsockname()[1]}"), token
 
 
-async def _made(candidate: Candidate, tool: Tool, room: Laboratory, baits: Baits, token: str) -> Transcript:
+async def _make_transcript(candidate: Candidate, tool: Tool, sandbox: Sandbox, baits: Baits, token: str) -> Transcript:
     samples = candidate.arguments(tool)
     cases = hostile_arguments(tool.input_schema, samples=samples, baits=baits, limit=candidate.cases)
-    del room.attempts[:]  # laying out the baits was ours
+    del sandbox.attempts[:]  # laying out the baits was ours
     with Watchdog() as watchdog:
         async with candidate.host() as session:
-            exchanges = await _exchanged(session, session.tool(tool.name), cases, watchdog)
+            exchanges = await _make_calls(session, session.tool(tool.name), cases, watchdog)
             events, masked = list(session.events), list(session.masked)
-    printed = room.output + room.complained.getvalue()
-    lines, warned = list(room.lines()), room.warnings()
-    return Transcript(exchanges, list(room.attempts), lines, warned, printed, events, masked, baits, token)
+    printed = sandbox.output + sandbox.error_output.getvalue()
+    lines, warned = list(sandbox.lines()), sandbox.warnings()
+    return Transcript(exchanges, list(sandbox.attempts), lines, warned, printed, events, masked, baits, token)
 
 
-async def _exchanged(session: Session, tool: Tool, cases: Iterable[Case], watchdog: Watchdog) -> list[Exchange]:
+async def _make_calls(session: CandidateHost, tool: Tool, cases: Iterable[Case], watchdog: Watchdog) -> list[Exchange]:
     exchanges: list[Exchange] = []
     for case in cases:
         began = time.perf_counter()
         result = await session.watched_call(watchdog, tool, case.arguments)
         seconds = time.perf_counter() - began
-        exchanges.append(Exchange(case, result, seconds, was_marked=_take_away(Path(MARKER))))
-        is_hopeless = isinstance(result, Unended)
-        if is_hopeless or sum(not isinstance(one.result, ToolResult) for one in exchanges) >= _STUCK:
+        exchanges.append(Exchange(case, result, seconds, was_marked=_remove_marker(Path(MARKER))))
+        is_hopeless = isinstance(result, EndlessCall)
+        if is_hopeless or sum(not isinstance(one.result, ToolResult) for one in exchanges) >= _MAX_STUCK:
             break
     return exchanges
 
 
-def _take_away(marker: Path) -> bool:
+def _remove_marker(marker: Path) -> bool:
     if marker.is_dir():
         marker.rmdir()
         return True
@@ -121,7 +121,7 @@ def is_success(result: Any) -> bool:
 
 
 _TRACEBACK = re.compile(r'Traceback \(most recent call last\)|File "[^"]+", line \d+')
-_SLIPS = (
+_PROGRAMMING_ERRORS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -139,13 +139,15 @@ _SLIPS = (
     UnicodeError,
 )
 """Exceptions that say that a program slipped, rather than that it refused something."""
-_SLIPS_ELSEWHERE = ("CancelledError", "PatternError", "error")
-_CURE_SLIP = "refuse what the tool can't use with a ValueError that names the parameter and says what is expected"
+_PROGRAMMING_ERROR_NAMES = ("CancelledError", "PatternError", "error")
+_PROGRAMMING_ERROR_CURE = (
+    "refuse what the tool can't use with a ValueError that names the parameter and says what is expected"
+)
 
 
 def faults_of(result: Any) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with how a call ended, with its cure."""
-    if isinstance(result, NotMade):
+    if isinstance(result, SkippedCall):
         return
     if not isinstance(result, ToolResult):
         yield str(result), "bound what a call may do, and give the tool a timeout="
@@ -154,8 +156,8 @@ def faults_of(result: Any) -> Iterator[tuple[str, str]]:
     error = result.error
     if error is not None and error.type in ("InvalidOutput", "ResultNotSerialisable"):
         yield f"{error.type}: {error.message}", "return what fits the output schema, on every path"
-    if error is not None and error.type == "ToolRaised" and _is_slip(str(error.details.get("exception"))):
-        yield f"it raised {error.message}", _CURE_SLIP
+    if error is not None and error.type == "ToolRaised" and _is_programming_error(str(error.details.get("exception"))):
+        yield f"it raised {error.message}", _PROGRAMMING_ERROR_CURE
     if _TRACEBACK.search(text_of(result)):
         yield "a traceback is in the result", "tell what went wrong in a sentence, and log the rest"
 
@@ -166,26 +168,26 @@ def _faults_of_shape(result: ToolResult) -> Iterator[tuple[str, str]]:
     if result.success != (result.error is None):
         yield "the result is neither a success nor a failure", "use ToolResult.ok and ToolResult.fail"
     try:
-        _told(result)
+        _result_json(result)
     except (TypeError, ValueError) as error:
         yield f"the result is not JSON: {error}", "return plain values"
 
 
-def _told(result: ToolResult) -> str:
+def _result_json(result: ToolResult) -> str:
     """Return all that a result tells anybody, as JSON."""
     error = None if result.error is None else [result.error.type, result.error.message, dict(result.error.details)]
-    told = [result.content, result.output, result.state, error, dict(result.meta)]
-    return json.dumps(told, ensure_ascii=False, allow_nan=False).replace("\\\\", "\\").replace('\\"', '"')
+    parts = [result.content, result.output, result.state, error, dict(result.meta)]
+    return json.dumps(parts, ensure_ascii=False, allow_nan=False).replace("\\\\", "\\").replace('\\"', '"')
 
 
 def text_of(result: Any) -> str:
     """Return all that a result tells anybody; a text that stands for a missing one is itself."""
     try:
-        return _told(result) if isinstance(result, ToolResult) else str(result)
+        return _result_json(result) if isinstance(result, ToolResult) else str(result)
     except (TypeError, ValueError):
         return repr(result)
 
 
-def _is_slip(name: str) -> bool:
+def _is_programming_error(name: str) -> bool:
     kind = getattr(builtins, name, None)
-    return name in _SLIPS_ELSEWHERE or (isinstance(kind, type) and issubclass(kind, _SLIPS))
+    return name in _PROGRAMMING_ERROR_NAMES or (isinstance(kind, type) and issubclass(kind, _PROGRAMMING_ERRORS))

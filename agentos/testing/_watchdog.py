@@ -14,11 +14,11 @@ _PERIOD = 0.1
 _SLACK = 1.0
 _POLL = 0.01
 _THROWS = 5
-_left_behind: list[Any] = []
+_abandoned: list[Any] = []
 """Tasks that nothing ends. They are kept: to lose them would have them complain."""
 
 
-async def settled_down(is_busy: Callable[[], object], seconds: float) -> bool:
+async def wait_until_idle(is_busy: Callable[[], object], seconds: float) -> bool:
     """Wait until nothing is busy any more; False if that took longer than *seconds*."""
     until = time.monotonic() + seconds
     await asyncio.sleep(0)
@@ -33,13 +33,13 @@ class StuckError(BaseException):
     """Raised within a call that does not let the event loop go on. No `except Exception` holds it up."""
 
 
-class Unended(str):
+class EndlessCall(str):
     """A text that stands for the result of a call that did not end, not even when it was cancelled."""
 
     __slots__ = ()
 
 
-class NotMade(Unended):
+class SkippedCall(EndlessCall):
     """A text that stands for the result of a call that was not made, since others before did not end."""
 
     __slots__ = ()
@@ -48,12 +48,12 @@ class NotMade(Unended):
 # -- tasks that defy their cancellation --------------------------------------------------------------------------------
 
 
-def defying(before: Collection[Any]) -> list[Any]:
+def tasks_ignoring_cancel(before: Collection[Any]) -> list[Any]:
     """Return the tasks that came since *before*, were cancelled, and go on."""
     return [task for task in asyncio.all_tasks().difference(before) if task.cancelling()]
 
 
-async def broken_off(tasks: Collection[Any]) -> None:
+async def break_off(tasks: Collection[Any]) -> None:
     """End tasks that defy their cancellation by an exception that they do not expect, or leave them behind."""
     for _ in range(_THROWS):
         pending = [task for task in tasks if not task.done()]
@@ -64,7 +64,7 @@ async def broken_off(tasks: Collection[Any]) -> None:
         await asyncio.wait(pending, timeout=_POLL)
     for task in tasks:
         if not task.done():
-            _leave_behind(task)
+            _abandon(task)
         elif not task.cancelled():
             task.exception()  # seen
 
@@ -78,9 +78,9 @@ def _throw(task: Any) -> None:
         waiter.set_exception(StuckError("it goes on although it was cancelled"))
 
 
-def _leave_behind(task: Any) -> None:
+def _abandon(task: Any) -> None:
     """Let nobody wait for a task any more: whoever ends the event loop would wait for ever."""
-    _left_behind.append(task)
+    _abandoned.append(task)
     task._log_destroy_pending = False  # noqa: SLF001 - as asyncio.gather does
     asyncio._unregister_task(task)  # noqa: SLF001 - documented, for tasks of other kinds
 
@@ -97,7 +97,7 @@ class Watchdog:
         self._deadline: float | None = None
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._has_struck = False
+        self._has_interrupted = False
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._watch, name="agentos-tool-watchdog", daemon=True).start()
@@ -113,7 +113,7 @@ class Watchdog:
             with self._lock:
                 if self._deadline is not None and not self._is_idle():
                     self._deadline = time.monotonic() + _SLACK
-                    self._has_struck = True
+                    self._has_interrupted = True
                     self._interrupt(StuckError)
 
     def _is_late(self) -> bool:
@@ -148,7 +148,7 @@ class Watchdog:
         finally:
             with self._lock:
                 self._deadline = None
-                if self._has_struck:  # what was not raised yet must not be raised elsewhere
+                if self._has_interrupted:  # what was not raised yet must not be raised elsewhere
                     self._interrupt(None)
 
     async def ended(self, call: Coroutine[Any, Any, Any], seconds: float, grace: float = _SLACK) -> Any:
@@ -162,7 +162,7 @@ class Watchdog:
                 late = not task.done()
                 task.cancel()
         if late:
-            return await _given_up(task, before, seconds, grace)
+            return await _wait_for_end_of(task, before, seconds, grace)
         try:
             return task.result()
         except StuckError:
@@ -171,13 +171,13 @@ class Watchdog:
             return f"the call raised {type(error).__name__}: {error}"
 
 
-async def _given_up(task: "asyncio.Task[Any]", before: Collection[Any], seconds: float, grace: float) -> str:
+async def _wait_for_end_of(task: "asyncio.Task[Any]", before: Collection[Any], seconds: float, grace: float) -> str:
     """Wait for the end of a call that was cancelled; one that has none is broken off."""
-    told = f"the call did not end within {seconds:g} s"
+    message = f"the call did not end within {seconds:g} s"
     await asyncio.wait([task], timeout=grace)
-    if await settled_down(lambda: defying(before), grace):
+    if await wait_until_idle(lambda: tasks_ignoring_cancel(before), grace):
         if not task.cancelled():
             task.exception()  # seen
-        return told
-    await broken_off(defying(before))
-    return Unended(f"{told}, nor when it was cancelled")
+        return message
+    await break_off(tasks_ignoring_cancel(before))
+    return EndlessCall(f"{message}, nor when it was cancelled")

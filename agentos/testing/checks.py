@@ -25,7 +25,7 @@ runs        what changes something is run for real
 """
 
 from agentos.testing import _check_calls, _check_definitions, _check_endings, _check_lifecycle
-from agentos.testing._check import CHECKS, Check, tools_of
+from agentos.testing._check_registry import CHECKS, Check, tools_of
 
 __all__ = ["CHECKS", "Check", "tools_of"]
 

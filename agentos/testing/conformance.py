@@ -7,15 +7,15 @@ from typing import Any
 
 from agentos.model.field_checks import did_you_mean
 from agentos.testing._candidate import Candidate
-from agentos.testing._check import NOT_AGAIN, Survey, survey
-from agentos.testing._examination_settings import SettingsError, checked, known_among, own_settings
-from agentos.testing._furnishing import Prepare
+from agentos.testing._check_registry import STOP_CHECKS, PackSurvey, survey_pack
+from agentos.testing._examination_settings import SettingsError, check_known, check_settings, folder_settings
 from agentos.testing._pack_sources import folder_named
-from agentos.testing._sandbox import unwinding
+from agentos.testing._preparation import Prepare
+from agentos.testing._sandbox import leaving_sandboxes
 from agentos.testing.checks import CHECKS, Check, tools_of
 from agentos.tools.lint.findings import Finding
 
-__all__ = ["Finding", "assert_pack_ok", "check_pack", "chosen", "examine_pack", "is_failure", "report"]
+__all__ = ["Finding", "assert_pack_ok", "check_pack", "chosen_checks", "examine_pack", "is_failure", "report"]
 
 
 async def examine_pack(
@@ -45,25 +45,25 @@ async def examine_pack(
     change something are only asked what they would do, unless *sandboxed* says that whatever they do is harmless. A
     call may take *limit* seconds (5), what was told to end *grace* seconds (2), and a tool gets up to *cases* hostile
     calls (200) that fit its schema and as many others. Of a pack that is named by the folder of its distribution, what
-    is not said here is said by the files `conformance.toml` and `conformance.py` there.
+    is not given here is taken from the files `conformance.toml` and `conformance.py` there.
     """
     given = {name: value for name, value in locals().items() if name != "pack" and value is not None}
-    settings = {**said_by(pack), **checked(given)}
+    settings = {**settings_of(pack), **check_settings(given)}
     skip, only = settings.pop("skip", ()), settings.pop("only", ())
     settings.pop("strict", None)
     candidate = Candidate(pack, **settings)
-    wanted = list(chosen(skip, only))
+    wanted = list(chosen_checks(skip, only))
     try:
-        with unwinding():
+        with leaving_sandboxes():
             return await _examined(candidate, wanted, skip, only)
     finally:
         candidate.close()
 
 
-def said_by(pack: Any) -> dict[str, Any]:
+def settings_of(pack: Any) -> dict[str, Any]:
     """Return what a pack's own folder says of it, if it is named by that."""
     folder = folder_named(pack)
-    return {} if folder is None else own_settings(folder)
+    return {} if folder is None else folder_settings(folder)
 
 
 async def _examined(
@@ -73,14 +73,14 @@ async def _examined(
     if any(map(is_failure, found)):
         return found
     tools = await tools_of(candidate)
-    check_names(candidate, await survey(candidate), skip, only)
+    check_names(candidate, await survey_pack(candidate), skip, only)
     for check in wanted:
         if check.id == "loads":
             continue
         for tool in tools if check.is_about_tools else [None]:
             if tool is None or (check.applies(candidate, tool) and is_wanted(check.id, tool.name, skip, only)):
                 found += await check.run(candidate, tool)
-            if NOT_AGAIN in candidate.kept:  # all others would say the same
+            if STOP_CHECKS in candidate.cache:  # all others would say the same
                 return found
     return found
 
@@ -91,7 +91,7 @@ async def assert_pack_ok(pack: Any, *, strict: bool | None = None, **settings: A
     *strict* counts warnings too. Other keywords are those of `examine_pack`.
     """
     found = await examine_pack(pack, **settings)
-    strict = bool(said_by(pack).get("strict")) if strict is None else strict
+    strict = bool(settings_of(pack).get("strict")) if strict is None else strict
     wrong = [finding for finding in found if is_failure(finding, strict=strict)]
     if wrong:
         raise AssertionError(report(wrong))
@@ -100,7 +100,7 @@ async def assert_pack_ok(pack: Any, *, strict: bool | None = None, **settings: A
 
 def check_pack(pack: Any, *, strict: bool | None = None, **settings: Any) -> list[Finding]:
     """Do what `assert_pack_ok` does, in a test that is not async."""
-    with unwinding():
+    with leaving_sandboxes():
         return asyncio.run(assert_pack_ok(pack, strict=strict, **settings))
 
 
@@ -115,7 +115,7 @@ def report(found: Sequence[Finding]) -> str:
     return "\n".join([f"{things} to mend:", *(f"  {finding}" for finding in found)])
 
 
-def chosen(skip: Collection[str], only: Collection[str]) -> Iterable[Check]:
+def chosen_checks(skip: Collection[str], only: Collection[str]) -> Iterable[Check]:
     """Yield the checks to make; an id that there is not is refused with the nearest one."""
     for id in (*skip, *only):
         if (name := id.partition(":")[0]) not in CHECKS:
@@ -124,17 +124,17 @@ def chosen(skip: Collection[str], only: Collection[str]) -> Iterable[Check]:
     return (check for id, check in CHECKS.items() if id not in skip and (not named or id in named))
 
 
-def check_names(candidate: Candidate, known: Survey, skip: Collection[str], only: Collection[str]) -> None:
+def check_names(candidate: Candidate, known: PackSurvey, skip: Collection[str], only: Collection[str]) -> None:
     """Refuse settings that name a tool or a secret which the pack does not have."""
     tools = [tool.name for tool in known.tools]
-    known_among(candidate.samples, tools, "samples", "tool")
-    known_among(candidate.secrets, known.secrets, "secrets", "secret")
+    check_known(candidate.samples, tools, "samples", "tool")
+    check_known(candidate.secrets, known.secrets, "secrets", "secret")
     for place, ids in (("skip", skip), ("only", only)):
         for id in ids:
             name, colon, tool = id.partition(":")
             if colon and not CHECKS[name].is_about_tools:
                 raise SettingsError(f"{place}: {id!r}: the check {name!r} is about the whole pack; say {name!r}")
-            known_among([tool] if colon else [], tools, f"{place}: {id!r}", "tool")
+            check_known([tool] if colon else [], tools, f"{place}: {id!r}", "tool")
 
 
 def is_wanted(check: str, tool: str, skip: Collection[str], only: Collection[str]) -> bool:

@@ -13,7 +13,16 @@ from typing import Any
 import attrs
 
 from agentos.schema.validation import compile_schema, to_plain_json
-from agentos.testing._instances import LARGEST_ARRAY, LARGEST_TEXT, Json, Maker, Path, bounds_of, kind_of, spots_of
+from agentos.testing._schema_values import (
+    LARGEST_ARRAY,
+    LARGEST_TEXT,
+    Json,
+    Path,
+    ValueMaker,
+    bounds_of,
+    kind_of,
+    places_in,
+)
 
 MARKER = "pwned"
 _SHOWN = 120
@@ -36,10 +45,10 @@ class Case:
     fits: bool = False
 
     def __str__(self) -> str:
-        return f"{self.label}: {shown(self.arguments)}"
+        return f"{self.label}: {shorten(self.arguments)}"
 
 
-def shown(arguments: Any) -> str:
+def shorten(arguments: Any) -> str:
     """Show arguments in one short line of ASCII."""
     try:
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
@@ -80,7 +89,7 @@ def _read(schema: Mapping[str, Any]) -> tuple[Json, Any]:
 
 
 def _made(root: Json, *, fullest: bool) -> Any:
-    return Maker(root, fullest=fullest).make({"type": "object", **root})
+    return ValueMaker(root, fullest=fullest).make({"type": "object", **root})
 
 
 def _fits(validator: Any, arguments: Any) -> bool:
@@ -100,9 +109,9 @@ def _whole(seeds: Sequence[Json]) -> Iterator[tuple[str, Any]]:
     yield "an empty object", {}
     yield "an empty text", ""
     yield "JSON that is cut off", json.dumps(seeds[0])[:-1]
-    yield "JSON that is no object", "[1, 2]"
+    yield "JSON that is not an object", "[1, 2]"
     yield "null", "null"
-    yield "a number that is none", '{"a": NaN}'
+    yield "a number that is not JSON", '{"a": NaN}'
     yield "JSON nested deep", '{"a": ' + "[" * 5_000 + "]" * 5_000 + "}"
     yield "JSON that is too long", json.dumps({"a": "a" * 1_000_001})
     yield "the same key twice", '{"a": 1, "a": 2}'
@@ -127,7 +136,7 @@ def _missing_and_extra(seed: Json, root: Json) -> Iterator[tuple[str, Any]]:
 def _by_spot(seeds: Sequence[Json], root: Json, baits: Baits) -> Iterator[tuple[str, Any]]:
     """Put hostile values at every place, in turns: a limit leaves some for each."""
     bases = [*seeds, _made(root, fullest=True)]
-    streams = [_at(path, schema, bases, baits) for path, schema in spots_of({"type": "object", **root}, root)]
+    streams = [_at(path, schema, bases, baits) for path, schema in places_in({"type": "object", **root}, root)]
     for turn in itertools.zip_longest(*streams):
         yield from (pair for pair in turn if pair is not None)
 
@@ -213,7 +222,7 @@ def _numbers(schema: Json) -> Iterator[tuple[str, Any]]:
 
 def _arrays(schema: Json) -> Iterator[tuple[str, Any]]:
     items = schema.get("items")
-    item = Maker({}).make(items) if isinstance(items, Mapping) and "$ref" not in items else "a"
+    item = ValueMaker({}).make(items) if isinstance(items, Mapping) and "$ref" not in items else "a"
     least, most = schema.get("minItems", 0), schema.get("maxItems", LARGEST_ARRAY)
     for count in dict.fromkeys((0, 1, least, min(most, LARGEST_ARRAY), min(most, LARGEST_ARRAY) + 1)):
         yield f"{count} items", [copy.deepcopy(item) for _ in range(count)]
@@ -230,7 +239,7 @@ def _objects() -> Iterator[tuple[str, Any]]:
 
 
 def _texts(schema: Json, baits: Baits) -> Iterator[tuple[str, Any]]:
-    good = Maker({}).make(schema)
+    good = ValueMaker({}).make(schema)
     most = min(schema.get("maxLength", LARGEST_TEXT), LARGEST_TEXT)
     yield "the shortest text", "a" * schema.get("minLength", 0)
     yield "the longest text", "a" * most

@@ -113,11 +113,11 @@ def _is_loose(value: Any) -> bool:
 
 
 class Events(list[Any]):
-    """Events in the order in which they were told."""
+    """Events in the order in which they were emitted."""
 
     @property
     def types(self) -> list[str]:
-        """Return what kinds of events there were, each as often as it was told."""
+        """Return what kinds of events there were, each as often as it was emitted."""
         return [event.type for event in self]
 
     def of(self, *types: str) -> "Events":

@@ -32,11 +32,11 @@ class Attempt:
         return f"{self.what} {self.target}" + ("" if self.port is None else f" port {self.port}")
 
 
-class _Watch:
+class _AuditHook:
     """What the hook asks, if anybody is watching. There is one hook in a process, and it can't be taken off."""
 
     def __init__(self) -> None:
-        self.noting: list[tuple[list[Attempt], bool]] = []
+        self.listeners: list[tuple[list[Attempt], bool]] = []
         self.refusing = 0
         self.is_hooked = False
         self.lock = threading.Lock()
@@ -47,19 +47,19 @@ class _Watch:
         attempt = None if handle is None else handle(args)
         if attempt is None:
             return
-        for noted, with_files in self.noting:
+        for noted, with_files in self.listeners:
             if with_files or attempt.what != "open":
                 noted.append(attempt)
-        if self.refusing and attempt.what != "open" and not _is_here(attempt):
+        if self.refusing and attempt.what != "open" and not _is_local(attempt):
             refuse(attempt)
 
 
-_watch = _Watch()
+_audit = _AuditHook()
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
-    if _watch.noting and event in _EVENTS:
-        _watch.see(event, args)
+    if _audit.listeners and event in _EVENTS:
+        _audit.see(event, args)
 
 
 def refuse(attempt: Attempt) -> None:
@@ -97,7 +97,7 @@ _EVENTS: dict[str, Callable[[tuple[Any, ...]], Attempt | None]] = {
 }
 
 
-def _is_here(attempt: Attempt) -> bool:
+def _is_local(attempt: Attempt) -> bool:
     """Tell whether an attempt stays on this machine. A literal address is resolved without asking anybody."""
     if attempt.target in ("", "localhost", "localhost.localdomain"):
         return True
@@ -122,24 +122,24 @@ def offline(*, files: bool = False) -> Iterator[list[Attempt]]:
     *files* notes the files that are opened too.
     """
     with watching(files=files) as attempts:
-        _watch.refusing += 1
+        _audit.refusing += 1
         try:
             yield attempts
         finally:
-            _watch.refusing -= 1
+            _audit.refusing -= 1
 
 
 @contextmanager
 def watching(*, files: bool = False) -> Iterator[list[Attempt]]:
     """Note every attempt until the end of the block; with *files*, also to open one."""
     attempts: list[Attempt] = []
-    with _watch.lock:
-        if not _watch.is_hooked:
+    with _audit.lock:
+        if not _audit.is_hooked:
             sys.addaudithook(_hook)
-            _watch.is_hooked = True
-        _watch.noting = [*_watch.noting, (attempts, files)]
+            _audit.is_hooked = True
+        _audit.listeners = [*_audit.listeners, (attempts, files)]
     try:
         yield attempts
     finally:
-        with _watch.lock:
-            _watch.noting = [one for one in _watch.noting if one[0] is not attempts]
+        with _audit.lock:
+            _audit.listeners = [one for one in _audit.listeners if one[0] is not attempts]

@@ -12,7 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from agentos.testing._candidate import Candidate
-    from agentos.testing._check import Check
+    from agentos.testing._check_registry import Check
     from agentos.tools.lint.findings import Finding
     from agentos.tools.tool import Tool
 
@@ -57,9 +57,11 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     names = config.getoption("agentos_packs")
     if not names:
         return
-    said = _read_options(config)
+    settings_by_pack = _read_options(config)
     for name in dict.fromkeys(names):
-        collector = PackCollector.from_parent(session, name=name, nodeid=f"agentos-pack:{name}", said=said)
+        collector = PackCollector.from_parent(
+            session, name=name, nodeid=f"agentos-pack:{name}", settings_by_pack=settings_by_pack
+        )
         report = collector.ihook.pytest_make_collect_report(collector=collector)
         collector.ihook.pytest_collectreport(report=report)
         items.extend(report.result)
@@ -69,16 +71,18 @@ def _read_options(config: pytest.Config) -> dict[str, Any]:
     path = config.getoption("agentos_options")
     if path is None:
         return {}
-    from agentos.testing._examination_settings import known_among, read_table, settings_in
+    from agentos.testing._examination_settings import check_known, read_table, settings_in
 
     file = config.invocation_params.dir / path
     try:
-        said = read_table(file)
-        if not isinstance(said, dict) or not all(isinstance(one, dict) for one in said.values()):
+        settings_by_pack = read_table(file)
+        if not isinstance(settings_by_pack, dict) or not all(
+            isinstance(one, dict) for one in settings_by_pack.values()
+        ):
             raise pytest.UsageError(f"{file}: expected a table for every pack, by its name")
-        settings = {name: settings_in(file, one, f"{name}: ") for name, one in said.items()}
+        settings = {name: settings_in(file, one, f"{name}: ") for name, one in settings_by_pack.items()}
         packs = [*config.getoption("agentos_packs"), *(Path(one).name for one in config.getoption("agentos_packs"))]
-        known_among(settings, packs, f"{file}", f"pack named by {_FLAG} for the table")
+        check_known(settings, packs, f"{file}", f"pack named by {_FLAG} for the table")
     except ValueError as error:
         raise pytest.UsageError(f"--agentos-options: {error}") from None
     return settings
@@ -87,9 +91,9 @@ def _read_options(config: pytest.Config) -> dict[str, Any]:
 class PackCollector(pytest.Collector):
     """A pack whose checks are tests."""
 
-    def __init__(self, *, said: dict[str, Any], **more: Any) -> None:
+    def __init__(self, *, settings_by_pack: dict[str, Any], **more: Any) -> None:
         super().__init__(**more)
-        self.said = said
+        self.settings_by_pack = settings_by_pack
 
     def collect(self) -> Iterator["CheckItem"]:
         """Yield a test for every check: of the pack, and of each of its tools."""
@@ -111,38 +115,41 @@ class PackCollector(pytest.Collector):
         from agentos.testing._candidate import Candidate
 
         try:
-            settings = self.said.get(self.name, self.said.get(Path(self.name).name)) or self._own()
+            settings = (
+                self.settings_by_pack.get(self.name, self.settings_by_pack.get(Path(self.name).name))
+                or self._folder_settings()
+            )
             fields = {key: value for key, value in settings.items() if key not in ("skip", "only", "strict")}
             return Candidate(self.name, name=self.name, **fields), settings
         except (AgentOSError, TypeError, ValueError) as error:
             raise pytest.UsageError(f"{_FLAG} {self.name}: {error}") from None
 
     def _check_names(self, candidate: "Candidate", skip: Any, only: Any, *, is_loaded: bool) -> None:
-        from agentos.testing._check import known_survey
-        from agentos.testing.conformance import check_names, chosen
+        from agentos.testing._check_registry import known_survey
+        from agentos.testing.conformance import check_names, chosen_checks
 
         try:
-            chosen(skip, only)
+            chosen_checks(skip, only)
             if is_loaded:
                 check_names(candidate, known_survey(candidate), skip, only)
         except ValueError as error:
             raise pytest.UsageError(f"{_FLAG} {self.name}: {error}") from None
 
-    def _own(self) -> dict[str, Any]:
+    def _folder_settings(self) -> dict[str, Any]:
         """Return what the folder of a distribution says itself, in `conformance.toml` and `conformance.py`."""
-        from agentos.testing._examination_settings import own_settings
+        from agentos.testing._examination_settings import folder_settings
 
-        return own_settings(self.config.invocation_params.dir / self.name)
+        return folder_settings(self.config.invocation_params.dir / self.name)
 
     def _tools(self, candidate: "Candidate") -> "list[Tool] | None":
         """Load the pack to see which tools it has; None if it can't be loaded, which the check `loads` will tell."""
         import asyncio
 
-        from agentos.testing._sandbox import unwinding
+        from agentos.testing._sandbox import leaving_sandboxes
         from agentos.testing.checks import tools_of
 
         try:
-            with unwinding():
+            with leaving_sandboxes():
                 return asyncio.run(tools_of(candidate))
         except Exception:  # noqa: BLE001 - a pack is foreign code; the check tells
             return None
@@ -152,9 +159,9 @@ def _pairs(
     candidate: "Candidate", tools: "list[Tool] | None", skip: Any, only: Any
 ) -> "Iterator[tuple[Check, Tool | None]]":
     """Yield the checks to make, with the tools that they are about; of a pack that can't be loaded there is one."""
-    from agentos.testing.conformance import chosen, is_wanted
+    from agentos.testing.conformance import chosen_checks, is_wanted
 
-    for check in chosen(skip, only):
+    for check in chosen_checks(skip, only):
         if check.id != "loads" and tools is None:
             continue
         for tool in tools or () if check.is_about_tools else [None]:
@@ -192,12 +199,12 @@ class CheckItem(pytest.Item):
         """Make the check."""
         import asyncio
 
-        from agentos.testing._sandbox import unwinding
+        from agentos.testing._sandbox import leaving_sandboxes
         from agentos.testing.conformance import is_failure, report
 
         if self.reason is not None:
             pytest.skip(self.reason)
-        with unwinding():
+        with leaving_sandboxes():
             found = asyncio.run(self.check.run(self.candidate, self.tool))
         wrong = [finding for finding in found if is_failure(finding, strict=self.strict)]
         self._remark([finding for finding in found if finding not in wrong])

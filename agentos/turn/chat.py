@@ -12,7 +12,7 @@ from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 
 if TYPE_CHECKING:
-    from agentos.interop._shared import Asked, Host, Reply, ToolList
+    from agentos.interop._provider_calls import ModelCall, Reply, ToolHost, ToolList
 
 Message = dict[str, Any]
 StoppedBy = Literal["answer", "steps", "stuck", "tool"]
@@ -41,7 +41,7 @@ class Turn:
 
 
 async def run_turn(
-    host: "Host",
+    host: "ToolHost",
     client: Any,
     messages: Sequence[Any],
     *,
@@ -61,7 +61,7 @@ async def run_turn(
     also after an error of the client or a cancellation.
     """
     _check(max_steps, request)
-    turn = _Turning(host, principal, session, list(messages), [] if transcript is None else transcript)
+    turn = _TurnState(host, principal, session, list(messages), [] if transcript is None else transcript)
     for step in range(1, max_steps + 1):
         tools = turn.offered(strict=strict)
         wanted = {} if model is None else {"model": model}
@@ -102,12 +102,12 @@ async def _create(client: Any, request: dict[str, Any]) -> Any:
     return await made if inspect.isawaitable(made) else made
 
 
-class _Turning:
+class _TurnState:
     """A turn under way."""
 
     def __init__(
         self,
-        host: "Host",
+        host: "ToolHost",
         principal: Principal | None,
         session: Mapping[str, Any] | None,
         messages: list[Any],
@@ -133,7 +133,7 @@ class _Turning:
         from agentos.interop import openai
 
         reply = openai.read(response)
-        self.last_words = _words(reply)
+        self.last_words = _text_of(reply)
         if not reply.calls:
             self._add(reply, [])
             return "answer", self.last_words
@@ -148,7 +148,7 @@ class _Turning:
         return None if stopping is None else ("tool", stopping.content)
 
     async def _run(self, reply: "Reply", tools: "ToolList") -> list[ToolResult]:
-        from agentos.interop._shared import results_of
+        from agentos.interop._provider_calls import results_of
 
         try:
             return await results_of(self._host, reply.calls, tools, self._principal, self._session)
@@ -164,12 +164,12 @@ class _Turning:
         if note:
             answers[-1]["content"] = f"{answers[-1]['content']}\n\n{note}"
         self.results.extend(results)
-        self.messages.extend([*reply.said, *answers])
-        self._transcript.extend([*reply.said, *answers])
+        self.messages.extend([*reply.messages, *answers])
+        self._transcript.extend([*reply.messages, *answers])
 
-    def _repeats(self, calls: Sequence["Asked"], tools: "ToolList") -> bool:
+    def _repeats(self, calls: Sequence["ModelCall"], tools: "ToolList") -> bool:
         """Tell whether the same calls came three times in a row, or two kinds of calls in turns, three times each."""
-        self._past.append(tuple((tools.names.decode(call.name), _canonical(call.echo)) for call in calls))
+        self._past.append(tuple((tools.names.decode(call.name), _canonical(call.arguments_json)) for call in calls))
         last = self._past[-_ALTERNATING:]
         if len(last) >= _SAME and len(set(last[-_SAME:])) == 1:
             return True
@@ -180,8 +180,8 @@ def _canonical(text: str) -> str:
     return json.dumps(json.loads(text), sort_keys=True)
 
 
-def _words(reply: "Reply") -> str:
-    message = reply.said[0]
+def _text_of(reply: "Reply") -> str:
+    message = reply.messages[0]
     content = message.get("content")
     if isinstance(content, list):
         content = "".join(part.get("text", "") for part in content if isinstance(part, dict))

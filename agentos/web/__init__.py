@@ -7,15 +7,13 @@ _addresses.py     which addresses are public
 _urls.py          addresses of requests, read strictly
 _outgoing.py      what is sent
 _responses.py     what came back, within bounds
-_wire.py          the connections, over httpcore
-_forms.py         forms with files, over httpx
+_connections.py   the connections, over httpcore
 
 Nothing here imports httpx or httpcore before a request is sent; they come with the extra `http`.
 """
 
 from agentos.web._responses import Headers, WebResponse
-from agentos.web._urls import Target
-from agentos.web._urls import parse as parse_url
+from agentos.web._urls import Target, parse_url
 from agentos.web.http_client import WebClient
 from agentos.web.reach_policy import WebPolicy
 from agentos.web.web_errors import PolicyError, WebError

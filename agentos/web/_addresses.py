@@ -16,7 +16,7 @@ Network = IPv4Network | IPv6Network
 class Nature:
     """What an address is that is not public; `is_local` if a private deployment has its servers at such."""
 
-    words: str
+    description: str
     is_local: bool = False
 
 
@@ -102,7 +102,7 @@ def nature_of(address: Address) -> Nature | None:
 def _carried(address: Address) -> Nature | None:
     """Say what an address is that another one carries: to allow the inner one is not to allow this way to it."""
     inner = nature_of(address)
-    return None if inner is None else Nature(f"a NAT64 address of {address}, {inner.words}")
+    return None if inner is None else Nature(f"a NAT64 address of {address}, {inner.description}")
 
 
 def _unpacked(address: Address) -> Address:

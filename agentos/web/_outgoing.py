@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import attrs
 
-from agentos.web._http_library import needed
+from agentos.base.extras import import_extra
 from agentos.web._urls import Target
 from agentos.web.web_errors import WebError
 
@@ -37,7 +37,7 @@ _KEPT = frozenset({"accept", "accept-language", "user-agent", "content-type"})
 
 
 @attrs.frozen
-class Outgoing:
+class OutgoingRequest:
     """A request without its address."""
 
     method: str
@@ -53,16 +53,16 @@ class Outgoing:
             ours.append(("Content-Length", str(len(self.body or b""))))
         return [(name.encode(), value.encode()) for name, value in (*ours, *self.headers)]
 
-    def as_get(self) -> "Outgoing":
+    def as_get(self) -> "OutgoingRequest":
         """Return the GET that a redirect makes of a request: what was sent is not sent again."""
-        return Outgoing("GET", tuple(pair for pair in self.headers if pair[0].lower() != "content-type"))
+        return OutgoingRequest("GET", tuple(pair for pair in self.headers if pair[0].lower() != "content-type"))
 
-    def without_credentials(self) -> "Outgoing":
+    def without_credentials(self) -> "OutgoingRequest":
         """Return the request with nothing in its headers that another origin should not see."""
         return attrs.evolve(self, headers=tuple(pair for pair in self.headers if pair[0].lower() in _KEPT))
 
 
-def outgoing(
+def make_request(
     method: str,
     headers: Mapping[str, str] | Pairs | None,
     *,
@@ -70,7 +70,7 @@ def outgoing(
     content: bytes | str | None = None,
     data: Mapping[str, Any] | Pairs | None = None,
     files: Mapping[str, File] | None = None,
-) -> Outgoing:
+) -> OutgoingRequest:
     """Check and encode what a caller wants to send; at most one of json, content, and data with files."""
     if not isinstance(method, str) or method.upper() not in _METHODS:
         raise _refused(f"the method is not sent; use one of {', '.join(sorted(_METHODS))}")
@@ -80,7 +80,7 @@ def outgoing(
     lines = _checked(headers)
     if media is not None and not any(name.lower() == "content-type" for name, _ in lines):
         lines.append(("Content-Type", media))
-    return Outgoing(method.upper(), tuple(lines), body)
+    return OutgoingRequest(method.upper(), tuple(lines), body)
 
 
 def _checked(headers: Mapping[str, str] | Pairs | None) -> list[tuple[str, str]]:
@@ -97,7 +97,7 @@ def _checked(headers: Mapping[str, str] | Pairs | None) -> list[tuple[str, str]]
 
 
 def check_value(value: object, what: str) -> None:
-    """Refuse what would not stay one header; the value itself is not told, since it may be a credential."""
+    """Refuse what would not stay one header; the message does not quote the value: it may be a credential."""
     if not isinstance(value, str) or not _VALUE.fullmatch(value):
         raise _refused(f"{what} has a value that can't be sent; expected one line of ASCII, no blank at either end")
 
@@ -158,11 +158,11 @@ def _body(json: Any, content: Any, data: Any, files: Any) -> tuple[bytes | None,
 
 
 def _multipart(data: Any, files: Mapping[str, File]) -> tuple[bytes, str]:
+    """Return a form with files as httpx encodes it: names of fields and files can't leave their place."""
     fields = {name: [_text(each) for each in _several(value)] for name, value in _pairs(data)}
-    made: tuple[bytes, str] = needed("_forms").multipart(
-        fields, {name: _file(name, value) for name, value in files.items()}
-    )
-    return made
+    named = {name: _file(name, value) for name, value in files.items()}
+    request = import_extra("httpx", "http").Request("POST", "http://localhost/", data=fields, files=named)
+    return request.read(), request.headers["Content-Type"]
 
 
 def _file(name: str, value: File) -> tuple[str, bytes] | tuple[str, bytes, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from agentos.web.web_errors import WebError, shown
+from agentos.web.web_errors import WebError, host_name
 
 _COUNT_LIMIT = 200
 _SIZE_LIMIT = 65_536
@@ -61,28 +61,28 @@ class WebResponse:
         return self.body.decode(charset if charset in _CHARSETS else "utf-8", "replace").removeprefix("\ufeff")
 
     def json(self) -> Any:
-        """Return the body as JSON; raise WebError if it is none."""
+        """Return the body as JSON; raise WebError if it is not JSON."""
         try:
             return json.loads(self.text, parse_constant=_refuse)
         except (ValueError, RecursionError):
             pass
-        raise bad(self.host, "did not answer with JSON")
+        raise bad_response(self.host, "did not answer with JSON")
 
 
 def _refuse(name: str) -> Any:
     raise ValueError(name)
 
 
-def bad(host: str, what: str) -> WebError:
+def bad_response(host: str, what: str) -> WebError:
     """Return what is raised for an answer that can't be used."""
-    return WebError("bad_response", f"{shown(host)} {what}", host)
+    return WebError("bad_response", f"{host_name(host)} {what}", host)
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]], host: str) -> Headers:
     """Return the headers of an answer, if they are not too many or too long."""
     pairs = list(raw)
     if len(pairs) > _COUNT_LIMIT or sum(len(name) + len(value) for name, value in pairs) > _SIZE_LIMIT:
-        raise bad(host, f"answered with more than {_COUNT_LIMIT} headers or {_SIZE_LIMIT} bytes of them")
+        raise bad_response(host, f"answered with more than {_COUNT_LIMIT} headers or {_SIZE_LIMIT} bytes of them")
     return Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs)
 
 
@@ -107,7 +107,7 @@ _DIGITS = 20
 
 
 def _too_large(host: str, limit: int) -> WebError:
-    message = f"{shown(host)} answered with more than {limit} bytes; ask for less, or raise max_bytes"
+    message = f"{host_name(host)} answered with more than {limit} bytes; ask for less, or raise max_bytes"
     return WebError("too_large", message, host)
 
 
@@ -116,7 +116,7 @@ def _unpacker(coding: str, host: str) -> "_Unpacker | None":
     if word in ("", "identity"):
         return None
     if word not in ("gzip", "x-gzip", "deflate"):
-        raise bad(host, "answered in an encoding that was not asked for; only gzip and deflate are unpacked")
+        raise bad_response(host, "answered in an encoding that was not asked for; only gzip and deflate are unpacked")
     return _Unpacker(host, is_gzip=word != "deflate")
 
 
@@ -140,9 +140,9 @@ class _Unpacker:
             return self._stream.decompress(chunk, room + 1)
         except zlib.error:
             pass
-        raise bad(self._host, "answered with a body that can't be unpacked")
+        raise bad_response(self._host, "answered with a body that can't be unpacked")
 
     def end(self) -> None:
         """Refuse a stream that was cut off, or goes on after its end."""
         if self._stream is None or not self._stream.eof or self._stream.unused_data:
-            raise bad(self._host, "answered with a packed body that is cut off or goes on after its end")
+            raise bad_response(self._host, "answered with a packed body that is cut off or goes on after its end")

@@ -49,7 +49,7 @@ class Target:
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
-def parse(url: str) -> Target:
+def parse_url(url: str) -> Target:
     """Read an address; raise WebError if it is not written plainly."""
     if not isinstance(url, str):
         raise refused("", f"expected text, got {type(url).__name__}")
@@ -66,16 +66,16 @@ def parse(url: str) -> Target:
     return Target(scheme, host, DEFAULT_PORTS[scheme] if port is None else port, path)
 
 
-def join(base: Target, location: str) -> Target:
+def redirect_target(base: Target, location: str) -> Target:
     """Read where a redirect leads, seen from *base*."""
     if not location.isprintable() or " " in location or "\\" in location:
         raise refused(base.host, "it redirects to an address with blanks, backslashes or hidden characters")
     if _SCHEME.match(location):
-        return parse(location)  # as it is: joining would forgive what is missing in it
+        return parse_url(location)  # as it is: joining would forgive what is missing in it
     try:
-        return parse(urljoin(str(base), location))
+        return parse_url(urljoin(str(base), location))
     except ValueError:
-        raise refused(base.host, "it redirects to something that is no address") from None
+        raise refused(base.host, "it redirects to something that is not an address") from None
 
 
 def split_authority(authority: str) -> tuple[str, int | None]:
@@ -87,7 +87,7 @@ def split_authority(authority: str) -> tuple[str, int | None]:
         raise refused("", "expected a host, and perhaps a port, such as example.org:8443")
     port = None if parts["port"] is None else int(parts["port"])
     if port is not None and not 0 < port <= _LAST_PORT:
-        raise refused("", f"{port} is no port; expected 1 to {_LAST_PORT}")
+        raise refused("", f"{port} is not a port; expected 1 to {_LAST_PORT}")
     return read_host(parts["host"]), port
 
 

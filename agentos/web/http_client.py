@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import attrs
 
-from agentos.web._http_library import needed
-from agentos.web._outgoing import File, Outgoing, Pairs, outgoing, with_params
-from agentos.web._responses import WebResponse, bad, read_body, read_headers
-from agentos.web._urls import Target, join, parse
+from agentos.base.extras import import_extra
+from agentos.web._outgoing import File, OutgoingRequest, Pairs, make_request, with_params
+from agentos.web._responses import WebResponse, bad_response, read_body, read_headers
+from agentos.web._urls import Target, parse_url, redirect_target
 from agentos.web.reach_policy import WebPolicy
-from agentos.web.web_errors import WebError, refused, shown
+from agentos.web.web_errors import WebError, host_name, refused
 
 if TYPE_CHECKING:
     import httpcore
 
-    from agentos.web._wire import Wire
+    from agentos.web._connections import ConnectionPool
 
 _SEE_OTHER = (301, 302, 303)
 _SAME_AGAIN = (307, 308)
 
 
 @attrs.frozen
-class _Limits:
+class _RequestLimits:
     bytes: int
     seconds: float
     redirects: int
@@ -49,7 +49,7 @@ class WebClient:
         self.policy = policy or WebPolicy()
         self._resolve = resolve
         self._tls = tls
-        self._wire: Wire | None = None
+        self._pool: ConnectionPool | None = None
 
     async def request(
         self,
@@ -66,32 +66,34 @@ class WebClient:
         timeout: float | None = None,  # noqa: ASYNC109 - narrows the policy's
         max_redirects: int | None = None,
     ) -> WebResponse:
-        """Send a request and return the answer, whatever its status; raise WebError if there is none.
+        """Send a request and return the answer, whatever its status; raise WebError if no answer came.
 
         A redirect is followed to where the policy allows it: without credentials and with no other headers of the
         caller when the origin changes, never from https to http. Of `max_redirects=0` the redirect is the answer.
         The limits can be made smaller than the policy's, not larger.
         """
-        target = parse(with_params(url, params))
-        sent = outgoing(method, headers, json=json, content=content, data=data, files=files)
+        target = parse_url(with_params(url, params))
+        sent = make_request(method, headers, json=json, content=content, data=data, files=files)
         limits = self._limits(max_bytes, timeout, max_redirects)
         try:
             async with asyncio.timeout(limits.seconds):
                 return await self._follow(sent, target, limits)
         except TimeoutError:
             pass
-        message = f"{shown(target.host)} did not answer within {limits.seconds:g} s; try again later, or ask for less"
+        message = (
+            f"{host_name(target.host)} did not answer within {limits.seconds:g} s; try again later, or ask for less"
+        )
         raise WebError("timeout", message, target.host)
 
-    def _limits(self, size: int | None, seconds: float | None, redirects: int | None) -> _Limits:
+    def _limits(self, size: int | None, seconds: float | None, redirects: int | None) -> _RequestLimits:
         policy = self.policy
         asked = {"max_bytes": size, "timeout": seconds, "max_redirects": redirects}
         given = {name: min(value, getattr(policy, name)) for name, value in asked.items() if value is not None}
         if given:
             policy = attrs.evolve(policy, **given)
-        return _Limits(policy.max_bytes, policy.timeout, policy.max_redirects)
+        return _RequestLimits(policy.max_bytes, policy.timeout, policy.max_redirects)
 
-    async def _follow(self, sent: Outgoing, target: Target, limits: _Limits) -> WebResponse:
+    async def _follow(self, sent: OutgoingRequest, target: Target, limits: _RequestLimits) -> WebResponse:
         """Send a request, and again to wherever it is redirected, each time checked anew."""
         for _ in range(limits.redirects + 1):
             self.policy.check(target)
@@ -101,9 +103,9 @@ class WebClient:
             if limits.redirects == 0 or not is_redirect or location is None:
                 return response
             sent, target = _redirected(sent, target, response.status, location)
-        raise bad(target.host, f"redirects more than {limits.redirects} times")
+        raise bad_response(target.host, f"redirects more than {limits.redirects} times")
 
-    async def _exchange(self, sent: Outgoing, target: Target, limits: _Limits) -> WebResponse:
+    async def _exchange(self, sent: OutgoingRequest, target: Target, limits: _RequestLimits) -> WebResponse:
         """Send one request and read the answer to its end."""
 
         async def read(response: "httpcore.Response") -> WebResponse:
@@ -116,16 +118,20 @@ class WebClient:
 
         return await self._connections().exchange(sent, target, read)
 
-    def _connections(self) -> "Wire":
-        wire: Wire = self._wire or needed("_wire").Wire(self.policy, self._resolve, self._tls)
-        self._wire = wire
-        return wire
+    def _connections(self) -> "ConnectionPool":
+        if self._pool is None:
+            for library in ("httpcore", "httpx"):
+                import_extra(library, "http")
+            from agentos.web._connections import ConnectionPool
+
+            self._pool = ConnectionPool(self.policy, self._resolve, self._tls)
+        return self._pool
 
     async def aclose(self) -> None:
         """Close all connections. A request after that opens new ones."""
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            await wire.aclose()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,15 +142,15 @@ class WebClient:
         await self.aclose()
 
 
-def _redirected(sent: Outgoing, target: Target, status: int, location: str) -> tuple[Outgoing, Target]:
+def _redirected(sent: OutgoingRequest, target: Target, status: int, location: str) -> tuple[OutgoingRequest, Target]:
     """Return what is sent next, and where to."""
-    new = join(target, location)
+    new = redirect_target(target, location)
     if target.scheme == "https" and new.scheme == "http":
-        raise refused(new.host, f"{shown(target.host)} redirects there from https to http")
+        raise refused(new.host, f"{host_name(target.host)} redirects there from https to http")
     if status in _SEE_OTHER and sent.method not in ("GET", "HEAD"):
         sent = sent.as_get()
     if new.origin != target.origin:
         if sent.body is not None:
-            raise refused(new.host, f"{shown(target.host)} redirects there and wants what was sent to go with it")
+            raise refused(new.host, f"{host_name(target.host)} redirects there and wants what was sent to go with it")
         sent = sent.without_credentials()
     return sent, new

@@ -52,7 +52,7 @@ class _Permit:
         return address in self.network if self.network is not None else is_local and self.names(host)
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def _texts(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
@@ -72,12 +72,12 @@ class WebPolicy:
     max_bytes: of a body, as it comes and unpacked. timeout: seconds for the whole exchange, redirects included.
     """
 
-    allow: tuple[str, ...] = attrs.field(default=(), converter=_words)
-    allow_private: tuple[str, ...] = attrs.field(default=(), converter=_words)
+    allow: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    allow_private: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     max_bytes: int = 10_000_000
     timeout: float = 30.0
     max_redirects: int = 5
-    schemes: tuple[str, ...] = attrs.field(default=("https", "http"), converter=_words)
+    schemes: tuple[str, ...] = attrs.field(default=("https", "http"), converter=_texts)
     ports: tuple[int, ...] = attrs.field(default=(80, 443, 8080, 8443), converter=_numbers)
     user_agent: str = f"agentos/{__version__}"
     _patterns: tuple[_Pattern, ...] = attrs.field(init=False, repr=False, eq=False)
@@ -96,7 +96,7 @@ class WebPolicy:
             raise PolicyError(field, fault)
 
     def check(self, target: Target) -> None:
-        """Raise WebError if *target* may not be asked, as far as its name tells."""
+        """Raise WebError if *target* may not be asked, as far as its name shows."""
         host = target.host
         if is_metadata(host):
             raise refused(host, "it is the metadata service of a cloud machine")
@@ -105,7 +105,7 @@ class WebPolicy:
         fitting = [pattern for pattern in self._patterns if pattern.fits(target)]
         if self._patterns and not fitting:
             raise refused(
-                host, f"it is not among the hosts that may be asked ({_listed(self.allow)}); add it to `allow`"
+                host, f"it is not among the hosts that may be asked ({_joined(self.allow)}); add it to `allow`"
             )
         named = {pattern.port for pattern in fitting}
         named |= {permit.port for permit in self._permits if permit.names(host)}
@@ -125,7 +125,7 @@ class WebPolicy:
         ):
             return
         way_out = "name the host or its network" if nature.is_local else "name its network"
-        raise refused(host, f"{subject} is {nature.words}; {way_out} in `allow_private` if it may be reached")
+        raise refused(host, f"{subject} is {nature.description}; {way_out} in `allow_private` if it may be reached")
 
 
 def _read(text: Any, field: str, read: Callable[[str], Any]) -> Any:
@@ -157,7 +157,7 @@ def _permit(text: str) -> _Permit:
         return _Permit(None, pattern)
 
 
-def _listed(words: tuple[str, ...]) -> str:
+def _joined(words: tuple[str, ...]) -> str:
     shown = ", ".join(words[:_LISTED])
     return shown if len(words) <= _LISTED else f"{shown}, ..."
 

@@ -30,10 +30,10 @@ class PolicyError(AgentOSError, ValueError):
 
 def refused(host: str, why: str) -> WebError:
     """Return the refusal of a request to *host*, which is empty if it could not be read."""
-    return WebError("refused", f"{shown(host)} is refused: {why}", host)
+    return WebError("refused", f"{host_name(host)} is refused: {why}", host)
 
 
-def shown(host: str) -> str:
+def host_name(host: str) -> str:
     """Name a host in a message: what is foreign stays on one line, and short."""
     if not host:
         return "the address"

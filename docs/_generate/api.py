@@ -55,7 +55,7 @@ _BESIDE = {
         "agentos.mcp.auth:Verified",
         "agentos.mcp.http.serving:HTTPLimits",
         "agentos.mcp.http.serving:root_routes",
-        "agentos.mcp.http.serving:principal_of",
+        "agentos.mcp.http.gateway:principal_of",
     ],
     "secrets": ["agentos.secrets.vaults:SecretVault"],
     "tools": ["agentos.schema.validation:Checker", "agentos.schema.validation:BadArguments"],

@@ -35,7 +35,7 @@ _LIMITS = {
     "agentos.calls.invocation:DEPTH_LIMIT": "how deep tools may call tools",
     "agentos.access.proposals:PENDING_LIMIT": "proposals of one principal that wait at once",
     "agentos.access.idempotency:KEY_LIMIT": "characters of an idempotency key",
-    "agentos.mcp.server.approval_prompts:SHOWN_LIMIT": (
+    "agentos.mcp.server.approval_prompts:DATA_LIMIT": (
         "characters of arguments, or of a preview, that a person at a client is shown"
     ),
     "agentos.rules.commands:LONGEST_COMMAND": "characters of a command line that a rule understands",
@@ -45,7 +45,7 @@ _LIMITS = {
     "agentos.tools.search:RESULT_LIMIT": "tools that one search returns",
 }
 _BOUNDS = {
-    "agentos.mcp.client.limits:Limits": "An MCP server that was taken in",
+    "agentos.mcp.client.limits:ServerLimits": "An MCP server that was taken in",
     "agentos.mcp.http.serving:HTTPLimits": "A server over HTTP",
     "agentos.web.reach_policy:WebPolicy": "A guarded HTTP client",
     "agentos.access.budgets:Budget": "A budget",

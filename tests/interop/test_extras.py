@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import agentos.interop
-from agentos.interop._sdk_imports import needed
+from agentos.base.extras import import_extra
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ async def test_a_missing_library_says_which_extra_to_install(host, monkeypatch, 
     monkeypatch.setitem(sys.modules, module, None)
 
     with pytest.raises(ImportError, match=rf"pip install 'agentos\[{extra}\]'"):
-        needed(module, extra)
+        import_extra(module, extra)
 
 
 def test_a_library_that_is_broken_says_so_itself(tmp_path, monkeypatch):
@@ -26,7 +26,7 @@ def test_a_library_that_is_broken_says_so_itself(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
     with pytest.raises(ModuleNotFoundError, match="a_part_that_is_missing"):
-        needed("half_installed", "half")
+        import_extra("half_installed", "half")
 
 
 def test_interop_imports_no_sdk():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from agentos.interop._strict import NotStrictError, Restorer, strict_schema
+from agentos.interop._strict_schemas import NotStrictError, Restorer, strict_schema
 
 
 def closed(properties: dict[str, Any], *required: str, **more: Any) -> dict[str, Any]:

@@ -253,7 +253,7 @@ def tampered():
 
 STRANGER = Pair("rsa-1", "RS256", rsa.generate_private_key(65537, 2048))
 
-NO_TOKEN = "it is not one"
+NO_TOKEN = "it is not a JSON Web Token"
 NO_ALGORITHM = "its algorithm is not allowed"
 NO_KEY = "no key is known that could have signed it"
 NO_SIGNATURE = "its signature is wrong"
@@ -289,14 +289,14 @@ ATTACKS = {
     "expiry is true": (by_rsa(good(exp=True)), NO_TIMES),
     "expiry is endless": (by_rsa(good(exp=float("inf"))), NO_TIMES),
     "expiry is no number": (by_rsa(good(exp=float("nan"))), NO_TIMES),
-    "not before later": (by_rsa(good(nbf=NOW + 31)), "it does not hold yet"),
+    "not before later": (by_rsa(good(nbf=NOW + 31)), "it is not valid yet"),
     "not before is null": (by_rsa(good(nbf=None)), NO_TIMES),
-    "issued later": (by_rsa(good(iat=NOW + 31)), "it does not hold yet"),
+    "issued later": (by_rsa(good(iat=NOW + 31)), "it is not valid yet"),
     "no subject": (by_rsa(good(sub=...)), NO_SUBJECT),
     "subject is a number": (by_rsa(good(sub=7)), NO_SUBJECT),
     "subject with line breaks": (by_rsa(good(sub="alice\nroot")), NO_SUBJECT),
     "subject is long": (by_rsa(good(sub="a" * 201)), NO_SUBJECT),
-    "unknown subject": (by_rsa(good(sub="mallory")), "its subject is nobody here"),
+    "unknown subject": (by_rsa(good(sub="mallory")), "its subject is unknown"),
     "kid is a path": (RSA.sign(headers={"kid": "../../../../dev/null"}), NO_KEY),
     "kid is SQL": (RSA.sign(headers={"kid": "x' UNION SELECT 'key'; --"}), NO_KEY),
     "kid is long": (RSA.sign(headers={"kid": "k" * 1000}), NO_HEADER),
@@ -333,7 +333,7 @@ async def test_a_token_that_does_not_hold_is_refused_and_the_log_says_why(token,
 
     assert await by_keys(RSA, EC, clock=clock).verify(token) is None
     [record] = [record for record in caplog.records if record.name == "agentos.mcp.auth"]
-    assert record.getMessage() == f"a request was refused: a JSON Web Token does not hold: {reason}"
+    assert record.getMessage() == f"a request was refused: a JSON Web Token is invalid: {reason}"
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "none", "HS512"])

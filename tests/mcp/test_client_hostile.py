@@ -12,9 +12,9 @@ import pytest
 from bridging import FAST, bridge_of, bridged, call, children, eventually, hostile, plain, state_of, until
 from kit import Recorder
 
-from agentos.mcp.client.limits import Limits
-from agentos.mcp.client.messages import Lines, failure_of
-from agentos.mcp.client.tool_lists import UNREADABLE, readable
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.unreadable_tools import UNREADABLE, readable_list
+from agentos.mcp.json_rpc import LineSplitter, failure_answer
 
 SMALL = attrs.evolve(FAST, message=1024 * 1024)
 """A megabyte is the longest message: what is longer is thrown away, as with the real limit."""
@@ -297,7 +297,7 @@ async def test_a_list_that_goes_in_a_circle_is_cut():
 
 
 async def test_of_a_hundred_thousand_tools_the_first_are_taken():
-    limits = attrs.evolve(FAST, tools=300, message=Limits().message * 4)
+    limits = attrs.evolve(FAST, tools=300, message=ServerLimits().message * 4)
     count, skipped = await listed("many", limits)
 
     assert (count, skipped) == (300, ["... (only the first 300 tools are taken)"])
@@ -360,7 +360,7 @@ async def test_defaults_without_end_are_a_failure_of_the_call():
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_lines_are_cut_the_same_however_they_arrive(size):
     data = b"one\n\nthree" * 5 + b"\n" + b"x" * 50 + b"\nshort\nrest"
-    lines = Lines(20)
+    lines = LineSplitter(20)
     found = [line for start in range(0, len(data), size) for line in lines.feed(data[start : start + size])]
 
     assert [line for line, is_whole in found if is_whole] == [
@@ -371,7 +371,7 @@ def test_lines_are_cut_the_same_however_they_arrive(size):
 
 
 def test_of_a_long_line_its_beginning_and_its_end_are_kept():
-    lines = Lines(1000)
+    lines = LineSplitter(1000)
     lines.feed(b"begin" + b"x" * 5000)
     lines.feed(b"x" * 50_000)
     ((line, is_whole),) = lines.feed(b"end\n")
@@ -392,7 +392,7 @@ def test_of_a_long_line_its_beginning_and_its_end_are_kept():
     ],
 )
 def test_a_line_that_is_no_message_is_an_answer_if_it_says_to_what(line, id):
-    answer = failure_of(line, "why")
+    answer = failure_answer(line, "why")
 
     assert (answer and answer.id) == id
 
@@ -405,11 +405,11 @@ def in_list(*tools):
 
 
 def test_a_list_that_can_be_read_is_left_as_it_is():
-    assert readable(in_list(GOOD, GOOD)) == in_list(GOOD, GOOD)
+    assert readable_list(in_list(GOOD, GOOD)) == in_list(GOOD, GOOD)
 
 
 def test_a_stand_in_takes_the_place_of_a_tool_that_can_not_be_read():
-    mended = json.loads(readable(in_list(GOOD, b'{"d":"]},{\\"","name":"bad","x":NaN}', GOOD)))
+    mended = json.loads(readable_list(in_list(GOOD, b'{"d":"]},{\\"","name":"bad","x":NaN}', GOOD)))
     names = [one["name"] for one in mended["result"]["tools"]]
 
     assert names == ["good", "bad", "good"]
@@ -430,7 +430,7 @@ def test_a_stand_in_takes_the_place_of_a_tool_that_can_not_be_read():
     ],
 )
 def test_what_is_no_list_of_tools_is_left_as_it_is(line):
-    assert readable(line) == line
+    assert readable_list(line) == line
 
 
 # -- the end -------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from bridging import (
     until,
 )
 
-from agentos.mcp.client.http_transport import _ReadableEvents
+from agentos.mcp.client.http_transport import readable_events
 
 SLOW = attrs.evolve(FAST, first_delay=30.0)
 
@@ -511,7 +511,7 @@ async def passed_on(body, limit, size):
         for start in range(0, len(body), size):
             yield body[start : start + size]
 
-    return b"".join([chunk async for chunk in _ReadableEvents(pieces(), limit)])
+    return b"".join([chunk async for chunk in readable_events(pieces(), limit)])
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

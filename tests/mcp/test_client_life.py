@@ -35,8 +35,8 @@ from kit import Recorder, states
 
 from agentos import AgentOS, Descriptor, ExtensionManifest, ExtensionPack, PackEntry, Tool
 from agentos.mcp.client.backoff import Backoff
-from agentos.mcp.client.limits import Limits
-from agentos.mcp.client.server_text import Words
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.server_text import ServerText
 
 SLOW = attrs.evolve(FAST, first_delay=30.0)
 """Once down, down for the whole test."""
@@ -268,14 +268,14 @@ async def test_a_secret_of_many_lines_is_masked_line_by_line():
 
 
 def test_all_of_a_long_text_is_masked_before_it_is_cut():
-    words, value = Words(), "secret-value-" * 20
+    words, value = ServerText(), "secret-value-" * 20
     words.reading({"a": value}.get)("a")
 
     assert words.clip(value * 90) == "***" * 90
 
 
 def test_only_values_that_were_read_are_hidden():
-    words = Words()
+    words = ServerText()
     read = words.reading({"a": "first-value"}.get)
 
     assert (read("a"), read("b")) == ("first-value", None)
@@ -422,7 +422,7 @@ async def test_a_server_that_another_pack_loads_is_there_at_once():
 
 
 def test_delays_double_up_to_their_bound_with_jitter():
-    backoff = Backoff(Limits())
+    backoff = Backoff(ServerLimits())
     delays = [backoff.next() for _ in range(60)]
 
     for delay, most in zip(delays, [0.5, 1, 2, 4, 8, 16, *[30] * 54], strict=True):
@@ -431,7 +431,7 @@ def test_delays_double_up_to_their_bound_with_jitter():
 
 
 def test_after_a_good_time_delays_begin_anew():
-    backoff = Backoff(Limits())
+    backoff = Backoff(ServerLimits())
     for _ in range(10):
         backoff.next()
     backoff.reset()

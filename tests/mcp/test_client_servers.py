@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agentos import PUBLIC, AgentOS, ExtensionManifest, ManifestError, PackEntry, SecretRequirement
-from agentos.mcp.client.server_spec import for_headers
-from agentos.mcp.client.servers import MissingSecretError, entries_of, filled, parse_servers
+from agentos.mcp.client.manifest_servers import parse_servers, server_entries
+from agentos.mcp.client.server_spec import MissingSecretError, header_reader, with_secrets
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +54,7 @@ def test_a_manifest_does_not_show_its_servers():
 
 def test_a_manifest_without_servers_has_none():
     assert dict(ExtensionManifest.from_dict({}).mcp_servers) == {}
-    assert entries_of(ExtensionManifest()) == []
+    assert server_entries(ExtensionManifest()) == []
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_name_that_can_not_be_part_of_a_packs_name_is_refused(name):
 def test_a_manifest_made_in_python_is_checked_as_well():
     manifest = ExtensionManifest(mcp_servers={"a": {"comand": "x"}, "b b": {"command": "x"}})
 
-    assert "mcpServers.a.comand" in problems_of(manifest, entries_of)
+    assert "mcpServers.a.comand" in problems_of(manifest, server_entries)
 
 
 def test_a_name_is_checked_in_python_as_well():
@@ -223,17 +223,17 @@ def test_what_only_looks_like_a_reference_is_text():
 def test_references_are_filled_in():
     values = {"A": "x-${secret:a}-${secret:b}", "B": "plain"}
 
-    assert filled(values, {"a": "1", "b": "2"}.get) == {"A": "x-1-2", "B": "plain"}
+    assert with_secrets(values, {"a": "1", "b": "2"}.get) == {"A": "x-1-2", "B": "plain"}
 
 
 def test_what_is_filled_in_is_not_looked_at_again():
-    assert filled({"A": "${secret:a}"}, {"a": "${secret:b}"}.get) == {"A": "${secret:b}"}
+    assert with_secrets({"A": "${secret:a}"}, {"a": "${secret:b}"}.get) == {"A": "${secret:b}"}
 
 
-@pytest.mark.parametrize("read", [{}.get, for_headers({}.get)], ids=["env", "headers"])
+@pytest.mark.parametrize("read", [{}.get, header_reader({}.get)], ids=["env", "headers"])
 def test_a_missing_secret_is_named(read):
     with pytest.raises(MissingSecretError, match="'a' has no value"):
-        filled({"A": "${secret:a}"}, read)
+        with_secrets({"A": "${secret:a}"}, read)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_values_whose_names_differ_in_a_sign_are_set_apart_from_each_other():
     values = {"API/TOKEN": "one", "API-TOKEN": "two", "API TOKEN": "three"}
     server = parsed(command="x", env=values)
 
-    assert filled(server.env, server.own_secrets.get) == values
+    assert with_secrets(server.env, server.own_secrets.get) == values
 
 
 def test_of_a_header_the_scheme_is_left():
@@ -275,7 +275,7 @@ def test_a_server_does_not_show_its_values():
 
 def test_each_server_is_an_entry_after_the_packs():
     servers = {"a": {"command": "x"}, "b": {"url": "http://h", "enabled": False, "required": True, "priority": 3}}
-    entries = entries_of(ExtensionManifest(packs=[PackEntry(module="m")], mcp_servers=servers))
+    entries = server_entries(ExtensionManifest(packs=[PackEntry(module="m")], mcp_servers=servers))
 
     assert [(one.identifier, one.enabled, one.required, one.priority) for one in entries] == [
         ("mcp/a", True, False, None),
@@ -300,7 +300,7 @@ def test_disabled_is_the_opposite_of_enabled_which_counts_where_both_stand(said,
 
 @pytest.mark.parametrize("said", [{"enabled": False}, {"disabled": True}])
 async def test_a_disabled_server_is_skipped(said):
-    entries = entries_of(ExtensionManifest(mcp_servers={"a": {"command": "x", **said}}))
+    entries = server_entries(ExtensionManifest(mcp_servers={"a": {"command": "x", **said}}))
     async with AgentOS(extension_manifest=ExtensionManifest(packs=entries)) as host:
         (outcome,) = host.extensions.report.outcomes
 

@@ -23,7 +23,7 @@ from bridging import (
 from kit import Recorder, states
 
 from agentos import AgentOS, ExtensionPack, Principal, Tool, ToolCall
-from agentos.mcp.client.tool_checks import BridgedTool
+from agentos.mcp.client.bridged_tools import BridgedTool
 from agentos.tools.definition import definition_hash
 
 

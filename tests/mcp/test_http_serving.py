@@ -26,8 +26,9 @@ from starlette.routing import Mount, Route
 
 from agentos import PUBLIC, AgentOS, Principal, tool
 from agentos.mcp.auth import TokenFile
-from agentos.mcp.http.serving import HTTPLimits, http_app, root_routes, serve_http, verified_of
-from agentos.mcp.http.web_server import listening
+from agentos.mcp.http.gateway import verified_of
+from agentos.mcp.http.serving import HTTPLimits, http_app, root_routes, serve_http
+from agentos.mcp.http.web_server import listening_socket
 
 ERAS = {"handshake": "legacy", "2026-07-28": "2026-07-28", "auto": "auto"}
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -513,7 +514,7 @@ async def test_without_a_request_nothing_is_verified():
 
 def test_what_is_accepted_sends_at_once():
     """Otherwise an answer in two parts waits for the client's acknowledgement of the first."""
-    with listening("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+    with listening_socket("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -416,13 +416,13 @@ async def test_a_session_ends_with_what_it_loaded(server):
 
 
 async def test_of_clients_without_a_session_a_bounded_number_is_remembered(server, monkeypatch):
-    monkeypatch.setattr(offering, "CLIENTS_KEPT", 2)
+    monkeypatch.setattr(offering, "CLIENTS_REMEMBERED", 2)
     for name in ("a", "b", "c"):
         info = types.Implementation(name=name, version="1")
         async with Client(server.server, mode="2026-07-28", client_info=info) as client:
             await client.call_tool("load_tools", {"names": ["add"]})
 
-    assert [key[2] for key in server._offer._loaded] == ["b", "c"]
+    assert [key[2] for key in server._shown._loaded] == ["b", "c"]
 
 
 async def test_of_what_was_loaded_a_bounded_number_is_kept(client, monkeypatch):
@@ -454,7 +454,7 @@ async def test_loading_is_told_to_the_client_that_did_it_and_to_no_other(server)
         Client(server.server, mode="legacy", message_handler=hearing("two")) as two,
     ):
         with anyio.fail_after(5):
-            while len(server._changes._sessions) < 2:
+            while len(server._notifier._sessions) < 2:
                 await asyncio.sleep(0)
             await one.call_tool("load_tools", {"names": ["add"]})
             while not told["one"]:
@@ -492,9 +492,9 @@ async def test_loading_what_is_loaded_changes_nothing(server):
 async def test_a_client_that_is_not_remembered_is_told_nothing(server):
     async with Client(server.server, mode="legacy") as client:
         with anyio.fail_after(5):
-            while not server._changes._sessions:
+            while not server._notifier._sessions:
                 await asyncio.sleep(0)
-        server._changes.close()
+        server._notifier.close()
 
         assert not (await client.call_tool("load_tools", {"names": ["add"]})).is_error
 
@@ -528,6 +528,6 @@ async def test_ten_thousand_tools_are_searched(anyio_backend):
 
 async def test_lists_of_many_kinds_of_principals_are_kept_within_bounds(server, host):
     for number in range(100):
-        server._offer.visible(Principal(f"p{number}", access={f"rule{number}"}))
+        server._shown.callable_by(Principal(f"p{number}", access={f"rule{number}"}))
 
-    assert len(server._offer._by_name) <= 64
+    assert len(server._shown._by_name) <= 64

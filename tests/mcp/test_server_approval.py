@@ -571,7 +571,7 @@ def test_a_client_can_be_asked_if_it_said_so_and_can_be_reached(version, elicita
         session = Session()
         protocol_version = version
 
-    assert asking.can_be_asked(Context()) is expected
+    assert asking.can_elicit(Context()) is expected
 
 
 def test_a_client_that_declared_nothing_can_not_be_asked():
@@ -582,7 +582,7 @@ def test_a_client_that_declared_nothing_can_not_be_asked():
         session = Session()
         protocol_version = MODERN
 
-    assert not asking.can_be_asked(Context())
+    assert not asking.can_elicit(Context())
 
 
 # -- the proposals tools ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from opentelemetry import trace
 import agentos.mcp
 from agentos import Principal
 from agentos.mcp import MCPServer
-from agentos.mcp.server import server as serving
+from agentos.mcp.server import mcp_server as serving
 
 sys.path.append(str(Path(__file__).parent))
 import fixture_pack as pack
@@ -75,7 +75,7 @@ async def test_a_request_of_nobody_is_refused(host, era, method):
     who = {"now": pack.USER}
     async with Client(MCPServer(host, principal=lambda ctx: who["now"]).server, mode=era) as client:
         who["now"] = None
-        with pytest.raises(MCPError, match="it is not known for whom it is made") as refused:
+        with pytest.raises(MCPError, match="its principal is unknown") as refused:
             await REQUESTS[method](client)
     assert refused.value.code == types.INVALID_REQUEST
 
@@ -91,7 +91,7 @@ async def test_nobody_can_not_listen_for_changes(host):
     server = MCPServer(host, principal=lambda ctx: who["now"])
     async with Client(server.server, mode="2026-07-28") as client:
         who["now"] = None
-        with pytest.raises(MCPError, match="it is not known for whom"):
+        with pytest.raises(MCPError, match="its principal is unknown"):
             async with client.listen(tools_list_changed=True):
                 pass
 
@@ -203,19 +203,19 @@ async def passed(request):
 @pytest.mark.parametrize(("meta", "seen"), [(None, []), ({}, []), ({"traceparent": "00-0-0-0"}, ["tools/call"])])
 async def test_without_anybody_who_collects_spans_none_is_made_unless_one_is_to_be_continued(meta, seen):
     spans = Spans()
-    answer = await serving._spared(spans)(Request(meta), passed)
+    answer = await serving._skip_unused_spans(spans)(Request(meta), passed)
 
     assert (answer, spans.seen) == ("answer", seen)
 
 
 def test_any_other_middleware_of_the_sdk_is_left_alone():
-    assert serving._spared(passed) is passed
+    assert serving._skip_unused_spans(passed) is passed
 
 
 async def test_whoever_collects_spans_gets_them(monkeypatch):
     monkeypatch.setattr(serving, "get_tracer_provider", lambda: trace.NoOpTracerProvider())
     spans = Spans()
-    await serving._spared(spans)(Request(None), passed)
+    await serving._skip_unused_spans(spans)(Request(None), passed)
 
     assert spans.seen == ["tools/call"]
 

@@ -131,7 +131,7 @@ class SlowContext:
 
 
 async def test_a_client_that_does_not_read_holds_up_no_tool(server, host, monkeypatch):
-    monkeypatch.setattr(calls, "GRACE", 0.01)
+    monkeypatch.setattr(calls, "END_GRACE", 0.01)
     ctx = SlowContext()
     finished = []
 
@@ -233,7 +233,7 @@ async def test_a_sync_tool_learns_that_nobody_waits(host, client):
 async def test_a_tool_that_ignores_its_cancellation_is_left_behind_and_ends_with_the_server(
     host, client, server, monkeypatch, caplog
 ):
-    monkeypatch.setattr(calls, "GRACE", 0.01)
+    monkeypatch.setattr(calls, "END_GRACE", 0.01)
 
     @tool(effect="read", required_access=PUBLIC)
     async def stubborn() -> None:
@@ -247,10 +247,10 @@ async def test_a_tool_that_ignores_its_cancellation_is_left_behind_and_ends_with
 
     await host.extensions.load_pack(ExtensionPack("stubborn", "1", [stubborn]))
     await cancelled_call(client, "stubborn")
-    await until(lambda: server._calls._left_behind)
+    await until(lambda: server._calls._abandoned)
     await server.close()
 
-    await until(lambda: not server._calls._left_behind)
+    await until(lambda: not server._calls._abandoned)
     assert "goes on after its call" in caplog.text
 
 
@@ -295,7 +295,7 @@ async def test_nothing_is_left_when_the_last_client_is_gone(host, server, era):
     await until(lambda: asyncio.all_tasks() == before)
 
     assert not host.extensions.events.is_heard
-    assert not server._calls._followers
+    assert not server._calls._senders
 
 
 async def test_a_host_that_is_shut_down_has_no_tools_any_more(era):

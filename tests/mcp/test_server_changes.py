@@ -85,12 +85,12 @@ async def hearing(server, era, **options):
         if era == "legacy":
             told.add(message)
 
-    before = len(server._changes._sessions)
+    before = len(server._notifier._sessions)
     async with Client(server.server, mode=era, message_handler=handle, **options) as client:
         told.client = client
         if era == "legacy":
             with anyio.fail_after(5):
-                while len(server._changes._sessions) == before:
+                while len(server._notifier._sessions) == before:
                     await asyncio.sleep(0)
             yield told
             return
@@ -273,15 +273,15 @@ async def test_a_client_that_is_gone_is_forgotten(host, server, era):
     async with hearing(server, era):
         pass
 
-    assert server._changes._sessions == {}
-    assert len(server._changes._bus) == 0
-    assert changes._switches_of(host.extensions).hearers == set()
+    assert server._notifier._sessions == {}
+    assert len(server._notifier._bus) == 0
+    assert changes._relay_of(host.extensions).listeners == set()
 
 
 async def test_changes_without_clients_cost_nothing(host, server):
     await host.extensions.load_pack(ExtensionPack("new", "1", [named()]))
 
-    assert server._changes._seen is None
+    assert server._notifier._snapshot is None
 
 
 async def test_one_manager_has_one_watcher_however_many_servers_there_were(host, era):
@@ -315,9 +315,9 @@ class Deaf:
 
 
 async def test_a_client_that_does_not_read_holds_up_nobody(host, server, monkeypatch):
-    monkeypatch.setattr(changes, "TELL_TIMEOUT", 0.01)
+    monkeypatch.setattr(changes, "SEND_TIMEOUT", 0.01)
     async with hearing(server, "legacy") as told:
-        (connection,) = server._changes._sessions
+        (connection,) = server._notifier._sessions
         connection.outbound = deaf = Deaf()
         await host.extensions.load_pack(ExtensionPack("new", "1", [named()]))
         with anyio.fail_after(5):
@@ -330,7 +330,7 @@ async def test_a_client_that_does_not_read_holds_up_nobody(host, server, monkeyp
 async def test_a_client_that_goes_away_while_it_is_told_leaves_nothing_behind(host, server):
     before = asyncio.all_tasks()
     async with hearing(server, "legacy"):
-        (connection,) = server._changes._sessions
+        (connection,) = server._notifier._sessions
         connection.outbound = deaf = Deaf()
         await host.extensions.load_pack(ExtensionPack("new", "1", [named()]))
         with anyio.fail_after(5):
@@ -360,6 +360,6 @@ async def test_closing_the_server_forgets_its_sessions(host, server):
 
 async def test_an_event_that_is_published_reaches_every_stream(server):
     async with Client(server.server, mode="2026-07-28") as client, client.listen(tools_list_changed=True) as stream:
-        await server._changes._bus.publish(ToolsListChanged())
+        await server._notifier._bus.publish(ToolsListChanged())
 
         assert await anext(stream) == ToolsListChanged()

@@ -301,7 +301,7 @@ async def test_while_it_is_served_nobody_else_reads_stdin(host):
 async def test_without_stderr_what_is_printed_goes_nowhere(monkeypatch):
     monkeypatch.setattr(stdio, "_STDERR", 9_999)
     read_from, write_to = os.pipe()
-    with stdio._claim(write_to, os.O_WRONLY):
+    with stdio._moved_away(write_to, os.O_WRONLY):
         os.write(write_to, b"lost")
     os.close(write_to)
 
@@ -379,7 +379,7 @@ async def test_what_was_asked_before_the_end_of_input_is_answered(host):
 
 
 async def test_a_call_that_runs_on_after_the_end_of_input_is_cancelled(host, monkeypatch):
-    monkeypatch.setattr(stdio, "PATIENCE", 0.01)
+    monkeypatch.setattr(stdio, "ANSWER_TIMEOUT", 0.01)
     async with served(host) as wire:
         await wire.send(call("wait", _meta=META))
         with anyio.fail_after(5):
@@ -401,7 +401,7 @@ NEVER_ANSWERED = {
 
 @pytest.mark.parametrize("messages", NEVER_ANSWERED.values(), ids=NEVER_ANSWERED)
 async def test_the_end_does_not_wait_for_what_gets_no_answer(host, monkeypatch, messages):
-    monkeypatch.setattr(stdio, "PATIENCE", 3_600.0)
+    monkeypatch.setattr(stdio, "ANSWER_TIMEOUT", 3_600.0)
     async with served(host) as wire:
         await wire.send(*messages)
 
@@ -437,8 +437,8 @@ async def test_a_client_that_reads_no_more_ends_serving(host):
 
 
 async def test_a_client_that_does_not_read_can_not_hold_up_the_end(host, monkeypatch):
-    monkeypatch.setattr(stdio, "LAST_WORDS", 0.05)
-    monkeypatch.setattr(stdio, "PATIENCE", 0.05)
+    monkeypatch.setattr(stdio, "FLUSH_TIMEOUT", 0.05)
+    monkeypatch.setattr(stdio, "ANSWER_TIMEOUT", 0.05)
     async with served(host) as wire:
         await wire.send(*(call("huge", {"size": 500_000}, id=number, _meta=META) for number in range(5)))
         while (await asyncio.to_thread(os.read, wire.from_server, 1)) != b"{":

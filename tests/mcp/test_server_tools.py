@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 import agentos.mcp.server.shown_tools as offering
 from agentos import PUBLIC, ExtensionPack, Principal, Tool, ToolResult
 from agentos.mcp import MCPServer
-from agentos.mcp.server.content import Names, call_result, clipped, encodable, encodable_data, visible
+from agentos.mcp.server.wire_format import ClientToolNames, call_result, clipped, encodable, encodable_data, visible
 
 sys.path.append(str(Path(__file__).parent))
 import fixture_pack as pack
@@ -159,7 +159,7 @@ async def test_the_proposals_tools_can_be_left_out(host, era):
 
 
 async def test_what_is_listed_is_made_once(host):
-    server = MCPServer(host)._offer
+    server = MCPServer(host)._shown
     infos = host.tools.listed(None)
 
     assert server.items(infos, modern=True)[0] is server.items(infos, modern=True)[0]
@@ -398,15 +398,15 @@ async def test_fields_that_nobody_knows_go_the_long_way(client):
 
 
 def test_a_name_that_is_made_up_never_meets_one_that_stands():
-    wire = Names.of(["a b"]).to_wire["a b"]
-    names = Names.of(["a b", wire])
+    wire = ClientToolNames.of(["a b"]).to_wire["a b"]
+    names = ClientToolNames.of(["a b", wire])
 
     assert names.wire(wire) == wire
     assert names.to_wire["a b"] != wire
 
 
 def test_names_that_fit_need_no_map():
-    assert Names.of(["add", "math.double", "x-1"]) == Names()
+    assert ClientToolNames.of(["add", "math.double", "x-1"]) == ClientToolNames()
 
 
 @pytest.mark.parametrize(("text", "shown"), [("plain", "plain"), ("größe", "größe"), ("half \ud800", "half ?")])

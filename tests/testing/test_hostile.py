@@ -11,7 +11,7 @@ from testing.parts import count_letters
 
 from agentos.testing import hostile_arguments, valid_arguments
 from agentos.testing._canaries import Canaries
-from agentos.testing._patterns import text_for
+from agentos.testing._regex_texts import text_matching
 from agentos.testing.fakes import canary_of
 from agentos.testing.hostile import Baits, Case, hostile_texts
 
@@ -196,12 +196,12 @@ def test_what_is_no_json_is_shown_by_its_type():
     ],
 )
 def test_a_text_is_made_for_a_pattern(pattern):
-    assert re.search(pattern, text_for(pattern))
+    assert re.search(pattern, text_matching(pattern))
 
 
 @pytest.mark.parametrize("pattern", [r"(a)\1", "(", "a{1000}"])
 def test_some_patterns_are_beyond_it(pattern):
-    assert text_for(pattern) is None
+    assert text_matching(pattern) is None
 
 
 @given(st.from_regex(r"\A[a-z0-9]{1,20}\Z"))

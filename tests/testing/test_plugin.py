@@ -9,7 +9,7 @@ import pytest
 from testing.good_packs import plain
 
 from agentos.testing import CHECKS, check_pack
-from agentos.testing._check import Check
+from agentos.testing._check_registry import Check
 
 pytest_plugins = ["pytester"]
 

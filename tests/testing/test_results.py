@@ -9,7 +9,7 @@ from testing.parts import pack
 
 from agentos import ToolError, ToolResult
 from agentos.testing import examine_pack
-from agentos.testing._sandbox import laboratory
+from agentos.testing._sandbox import enter_sandbox
 from agentos.testing._transcript import faults_of, text_of
 from agentos.testing._watchdog import Watchdog
 
@@ -76,20 +76,20 @@ async def test_a_call_that_ends_is_left_alone():
 
 
 async def test_a_log_line_that_does_not_fit_its_arguments_is_read_all_the_same():
-    with laboratory() as room:
+    with enter_sandbox() as sandbox:
         logging.getLogger("example").warning("%d", "no number")
 
-    assert list(room.lines()) == ["example: '%d' ('no number',)"]
+    assert list(sandbox.lines()) == ["example: '%d' ('no number',)"]
 
 
 async def test_an_exception_that_is_logged_is_read_too():
-    with laboratory() as room:
+    with enter_sandbox() as sandbox:
         try:
             raise ValueError("of a test")
         except ValueError:
             logging.getLogger("example").exception("it failed")
 
-    assert list(room.lines()) == ["example: it failed ValueError('of a test')"]
+    assert list(sandbox.lines()) == ["example: it failed ValueError('of a test')"]
 
 
 async def test_what_somebody_froze_stays_frozen():

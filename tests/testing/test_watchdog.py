@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from agentos.testing._watchdog import StuckError, Unended, Watchdog, broken_off, defying
+from agentos.testing._watchdog import EndlessCall, StuckError, Watchdog, break_off, tasks_ignoring_cancel
 
 
 async def swallow(*kinds):
@@ -40,8 +40,8 @@ async def test_a_call_that_swallows_its_cancellation_is_broken_off():
     with Watchdog() as watchdog:
         told = await watchdog.ended(swallow(asyncio.CancelledError), 0.05, 0.05)
 
-    assert isinstance(told, Unended)
-    assert defying(before) == []
+    assert isinstance(told, EndlessCall)
+    assert tasks_ignoring_cancel(before) == []
 
 
 def test_a_task_that_swallows_everything_keeps_no_loop_from_ending():
@@ -49,7 +49,7 @@ def test_a_task_that_swallows_everything_keeps_no_loop_from_ending():
         task = asyncio.create_task(swallow(asyncio.CancelledError, StuckError))
         await asyncio.sleep(0)
         task.cancel()
-        await broken_off([task])
+        await break_off([task])
         return task.done()
 
     assert asyncio.run(main()) is False

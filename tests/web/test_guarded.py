@@ -22,7 +22,7 @@ from loopback import PEM, Site, serving, speaking
 
 from agentos.web import Headers, PolicyError, WebClient, WebError, WebPolicy, WebResponse
 from agentos.web._addresses import nature_of
-from agentos.web._urls import join, parse
+from agentos.web._urls import parse_url, redirect_target
 
 SECRET = "hunter2-is-not-for-others"
 TEXT = {"Content-Type": "text/plain"}
@@ -434,7 +434,7 @@ async def test_an_address_that_can_be_read_in_two_ways_is_refused(url):
 @pytest.mark.parametrize("url", [None, b"http://example.org/", 7])
 def test_an_address_is_text(url):
     with pytest.raises(WebError, match="expected text"):
-        parse(url)
+        parse_url(url)
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,7 @@ def test_an_address_is_text(url):
     ],
 )
 def test_an_address_has_one_spelling(url, shown):
-    assert str(parse(url)) == shown
+    assert str(parse_url(url)) == shown
 
 
 ODD = st.text(alphabet="abcxn-1207.:/@[]%?#\\_ ~\t\u3002\uff41\u00fc", max_size=30)
@@ -461,11 +461,11 @@ ODD = st.text(alphabet="abcxn-1207.:/@[]%?#\\_ ~\t\u3002\uff41\u00fc", max_size=
 @example("http://example.org@a")
 def test_an_address_that_is_taken_is_read_by_others_as_by_us(url):
     try:
-        target = parse(url)
+        target = parse_url(url)
     except WebError:
         return
 
-    assert parse(str(target)) == target
+    assert parse_url(str(target)) == target
     for host in (urlsplit(url).hostname, httpx.URL(url).raw_host.decode()):
         assert host.encode("idna").decode() == target.host
 
@@ -501,11 +501,11 @@ def test_an_address_that_is_taken_is_read_by_others_as_by_us(url):
 def test_only_allowed_hosts_and_ports_are_asked(allow, url, is_allowed):
     policy = WebPolicy(allow=allow)
     if is_allowed:
-        policy.check(parse(url))
+        policy.check(parse_url(url))
         return
 
     with pytest.raises(WebError) as caught:
-        policy.check(parse(url))
+        policy.check(parse_url(url))
 
     assert caught.value.kind == "refused"
 
@@ -547,10 +547,10 @@ def test_private_places_are_reached_only_if_they_are_named(private, host, addres
 
 def test_the_port_of_a_private_place_opens_no_port_elsewhere():
     policy = WebPolicy(allow_private=["127.0.0.1:5000", "10.0.0.0/8"])
-    policy.check(parse("http://127.0.0.1:5000/"))
+    policy.check(parse_url("http://127.0.0.1:5000/"))
 
     with pytest.raises(WebError, match="the port 5000 may not be used"):
-        policy.check(parse("http://example.org:5000/"))
+        policy.check(parse_url("http://example.org:5000/"))
 
 
 async def test_a_host_that_is_not_allowed_is_not_even_looked_up():
@@ -700,7 +700,7 @@ async def test_a_redirect_to_a_host_that_is_not_allowed_is_refused(site, other):
 @pytest.mark.parametrize("location", ["http://a.test/\n", "http://a.test/ b", "\u202ehttp://a.test", "http:\\\\a.test"])
 def test_a_redirect_with_hidden_characters_is_refused(location):
     with pytest.raises(WebError, match=r"example\.org is refused: it redirects to an address with blanks"):
-        join(parse("http://example.org/"), location)
+        redirect_target(parse_url("http://example.org/"), location)
 
 
 CREDENTIALS = {"Authorization": f"Bearer {SECRET}", "Cookie": f"s={SECRET}", "X-Api-Key": SECRET, "Accept": "text/html"}
@@ -802,7 +802,7 @@ async def test_a_certificate_that_does_not_hold_ends_the_request(secure_site, ho
     error = await refusal(client, f"https://{host}:{port}/")
 
     assert (error.kind, secure_site.seen) == ("unreachable", [])
-    assert str(error).startswith(f"{host} can't be trusted: its certificate does not hold (")
+    assert str(error).startswith(f"{host} can't be trusted: its certificate is invalid (")
 
 
 async def test_a_server_without_tls_is_told(site):
@@ -1293,7 +1293,7 @@ def test_importing_it_imports_no_library_of_http():
 
 async def test_without_the_libraries_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpcore", None)
-    monkeypatch.delitem(sys.modules, "agentos.web._wire", raising=False)
+    monkeypatch.delitem(sys.modules, "agentos.web._connections", raising=False)
 
     with pytest.raises(ImportError, match=r"httpcore is not installed; install it with: pip install 'agentos\[http\]'"):
         await WebClient().request("GET", "http://example.org/")

@@ -124,10 +124,10 @@ async def _chat(app: App, endpoint: Endpoint, question: str | None) -> int:
 
 
 def _client(app: App, host: "AgentOS", endpoint: Endpoint) -> Any:
-    from agentos.interop._sdk_imports import needed
+    from agentos.base.extras import import_extra
 
     try:
-        openai = needed("openai", "openai")
+        openai = import_extra("openai", "openai")
     except ImportError as error:
         raise Fail(str(error), code=UNUSABLE) from None
     _check_address(endpoint.base_url)

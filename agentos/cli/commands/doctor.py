@@ -334,7 +334,7 @@ def check_data(found: Inspected) -> Iterator[Trouble]:
 
 def check_servers(found: Inspected) -> Iterator[Trouble]:
     """Check that the commands of MCP servers are there: they are started when they are first needed."""
-    from agentos.mcp.client.servers import parse_servers
+    from agentos.mcp.client.manifest_servers import parse_servers
 
     servers = {} if found.config is None else found.config.manifest.mcp_servers
     for one in parse_servers(servers):

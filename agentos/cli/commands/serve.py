@@ -138,10 +138,10 @@ def _load(module: str) -> Any:
     """Import a part of agentos.mcp; say what is missing if its library is not there."""
     from importlib import import_module
 
-    from agentos.interop._sdk_imports import needed
+    from agentos.base.extras import import_extra
 
     try:
-        needed("mcp", "mcp")
+        import_extra("mcp", "mcp")
         return import_module(f"agentos.mcp.{module}")
     except ImportError as error:
         raise Fail(str(error), code=UNUSABLE) from None
@@ -177,7 +177,7 @@ def _reserved_streams() -> Iterator[tuple[int, int]]:
 async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, Any]) -> int:
     import signal
 
-    server_module, stdio = _load("server.server"), _load("server.stdio")
+    server_module, stdio = _load("server.mcp_server"), _load("server.stdio")
     async with _followed(app) as (host, principals):
         server = server_module.MCPServer(host, principal=_caller(app, principals), **shown)
         app.out.note(f"serving {_count(app, host)} over stdin and stdout{_terminal_note(stdin)}")

@@ -14,13 +14,13 @@ from agentos.access.principals import narrower
 from agentos.mcp.auth.token_records import (
     SecretHash,
     TokenEntry,
-    changing,
+    changing_entries,
     checked_principal,
-    compose,
+    join_token,
     read_entries,
-    split,
+    split_token,
 )
-from agentos.mcp.auth.verified import TOKEN_LIMIT, Verified, note
+from agentos.mcp.auth.verifier import TOKEN_LIMIT, Verified, log_refusal
 from agentos.model.principal import EVERYTHING, Principal
 
 
@@ -30,7 +30,7 @@ class TokenFile:
     The file is read again when it changes, so that revoking takes effect at once. A file that can't be used any more
     lets nobody in.
 
-    principals: who there is now, by id. A token of anybody else does not hold, and none leaves its principal more than
+    principals: who there is now, by id. A token of anybody else is invalid, and none gives its principal more than
         it holds now. Left out, what the file says of a principal counts.
     """
 
@@ -50,6 +50,7 @@ class TokenFile:
         self._entries: dict[str, TokenEntry] = {}
         self._hashes: tuple[SecretHash, ...] = ()
         self._proofs: dict[str, bytes] = {}
+        self._issued: dict[str, Verified] = {}
         self._proof_key = secrets.token_bytes(32)
         self._slow = asyncio.Semaphore(2)
         self._refresh()
@@ -78,9 +79,9 @@ class TokenFile:
             audience=audience,
             expires=self._expiry(ttl),
         )
-        with changing(self._path) as entries:
+        with changing_entries(self._path) as entries:
             entries[id] = entry
-        return compose(id, secret)
+        return join_token(id, secret)
 
     def _expiry(self, ttl: float | timedelta | None) -> datetime | None:
         if ttl is None:
@@ -92,7 +93,7 @@ class TokenFile:
 
     def revoke(self, id: str) -> bool:
         """Take the token of that id (the middle part of a token) out of the file; False if it is not there."""
-        with changing(self._path) as entries:
+        with changing_entries(self._path) as entries:
             return entries.pop(id, None) is not None
 
     def entries(self) -> tuple[TokenEntry, ...]:
@@ -102,7 +103,7 @@ class TokenFile:
 
     async def verify(self, token: str) -> Verified | None:
         """Return what *token* stands for; None if it is unknown, wrong or expired."""
-        parts = split(token) if len(token) <= TOKEN_LIMIT else None
+        parts = split_token(token) if len(token) <= TOKEN_LIMIT else None
         if parts is None:
             return None
         self._refresh()
@@ -110,24 +111,26 @@ class TokenFile:
         entry = self._entries.get(id)
         # An unknown id is hashed as well: how long the answer takes does not tell which ids there are.
         if not await self._matches(id, secret, self._decoy(id) if entry is None else entry.hash) or entry is None:
-            note("a static token is unknown or its secret is wrong")
+            log_refusal("a static token is unknown or its secret is wrong")
             return None
         if entry.expires is not None and entry.expires.timestamp() <= self._clock():
-            note("a static token has expired")
+            log_refusal("a static token has expired")
             return None
-        principal = self._principal(entry)
-        if principal is None:
-            note("the principal of a static token is nobody here any more")
-            return None
-        return _verified_entry(entry, principal)
+        verified = self._as_issued(entry) if self._principals is None else self._as_of_now(entry, self._principals)
+        if verified is None:
+            log_refusal("the principal of a static token is no longer known")
+        return verified
 
-    def _principal(self, entry: TokenEntry) -> Principal | None:
-        """Return whom a token stands for, with no more than it held when the token was issued and holds now."""
-        issued = Principal(entry.principal, entry.kind, entry.access)
-        if self._principals is None:
-            return issued
-        now = self._principals.get(entry.principal)
-        return narrower(issued, now) if now is not None and now.key == issued.key else None
+    def _as_issued(self, entry: TokenEntry) -> Verified:
+        """Return what the file says of a token; made once, until the file changes."""
+        if entry.id not in self._issued:
+            self._issued[entry.id] = _verified_entry(entry, _issued_to(entry))
+        return self._issued[entry.id]
+
+    def _as_of_now(self, entry: TokenEntry, principals: Mapping[str, Principal]) -> Verified | None:
+        """Return what a token stands for, with no more than its principal held when it was issued and holds now."""
+        issued, now = _issued_to(entry), principals.get(entry.principal)
+        return None if now is None or now.key != issued.key else _verified_entry(entry, narrower(issued, now))
 
     def _refresh(self) -> None:
         """Read the file again if it is another one than last time."""
@@ -141,10 +144,14 @@ class TokenFile:
         try:
             entries = read_entries(self._path)
         except Exception:
-            self._entries, self._hashes, self._proofs, self._seen = {}, (), {}, ()
+            self._take({}, ())
             raise
-        hashes = tuple(entry.hash for entry in entries.values())
-        self._entries, self._hashes, self._proofs, self._seen = entries, hashes, {}, seen
+        self._take(entries, seen)
+
+    def _take(self, entries: dict[str, TokenEntry], seen: tuple[int, ...] | None) -> None:
+        self._entries, self._seen = entries, seen
+        self._hashes = tuple(entry.hash for entry in entries.values())
+        self._proofs, self._issued = {}, {}
 
     def _decoy(self, id: str) -> SecretHash:
         """Return the hash of some entry, always the same for *id*, so that the work is what it is for the others."""
@@ -170,6 +177,10 @@ def _names(scopes: Iterable[str]) -> frozenset[str]:
     if isinstance(scopes, str):
         raise TypeError(f"scopes: expected a list of names, got the string {scopes!r}")
     return frozenset(scopes)
+
+
+def _issued_to(entry: TokenEntry) -> Principal:
+    return Principal(entry.principal, entry.kind, entry.access)
 
 
 def _verified_entry(entry: TokenEntry, whole: Principal) -> Verified:

@@ -124,12 +124,12 @@ class TokenEntry:
         return {key: value for key, value in made.items() if value is not None}
 
 
-def compose(id: str, secret: str) -> str:
+def join_token(id: str, secret: str) -> str:
     """Put a token together."""
     return f"{_PREFIX}_{id}_{secret}"
 
 
-def split(token: str) -> tuple[str, str] | None:
+def split_token(token: str) -> tuple[str, str] | None:
     """Take a token apart into id and secret; None if it is not one of ours."""
     prefix, _, rest = token.partition("_")
     id, _, secret = rest.partition("_")
@@ -237,7 +237,7 @@ _READERS: Mapping[str, Any] = {
 
 
 @contextlib.contextmanager
-def changing(path: Path) -> Iterator[dict[str, TokenEntry]]:
+def changing_entries(path: Path) -> Iterator[dict[str, TokenEntry]]:
     """Lend the entries to be changed; write them, whole and at once, when no error is raised meanwhile."""
     path = path.resolve()  # a link stays a link
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 import random
 
-from agentos.mcp.client.limits import Limits
+from agentos.mcp.client.limits import ServerLimits
 
 _MOST_DOUBLINGS = 32
 
@@ -10,7 +10,7 @@ _MOST_DOUBLINGS = 32
 class Backoff:
     """Waits twice as long each time, within bounds, and never quite the same."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._attempts = 0
 

@@ -19,12 +19,14 @@ from agentos.access.pins import FOREIGN
 from agentos.base.foreign import to_the_end
 from agentos.errors import AgentOSError
 from agentos.extensions.deferral import DeferredActivation, defer_activation, defer_end
+from agentos.mcp.client.bridged_tools import BridgedToolMaker, SkippedTool, UnusableToolError
 from agentos.mcp.client.call_results import result_of
-from agentos.mcp.client.connection import Connection, Limits, Listing, LostError
-from agentos.mcp.client.progress_pace import Progress
-from agentos.mcp.client.server_spec import Server
-from agentos.mcp.client.server_text import Words
-from agentos.mcp.client.tool_checks import BadToolError, Skipped, Vetting
+from agentos.mcp.client.connection import ServerConnection
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.progress_reports import ProgressReports
+from agentos.mcp.client.server_spec import ServerSpec
+from agentos.mcp.client.server_text import ServerText
+from agentos.mcp.client.session import ConnectionLostError, ToolListing
 from agentos.model.descriptor import Descriptor
 from agentos.model.extension_pack import ExtensionPack
 from agentos.model.pack_context import PackContext
@@ -34,7 +36,7 @@ from agentos.tools.tool_context import ToolContext
 
 KIND = "mcp-server"
 _AT_ONCE = 100
-_TOLD = 5
+_LOGGED_SKIPS = 5
 _MESSAGE = 2_000
 
 
@@ -42,9 +44,9 @@ class NotConnectedError(AgentOSError):
     """A server that the manifest requires can't be reached."""
 
 
-def make_pack(server: Server, limits: Limits | None = None) -> ExtensionPack:
+def make_pack(server: ServerSpec, limits: ServerLimits | None = None) -> ExtensionPack:
     """Return the pack that *server* becomes. It is connected when the pack is loaded."""
-    bridge = Bridge(server, limits or Limits())
+    bridge = Bridge(server, limits or ServerLimits())
     return ExtensionPack(
         server.owner,
         descriptors=[
@@ -67,19 +69,19 @@ class Bridge:
     `skipped` lists the tools that were left out, with the reason of each.
     """
 
-    def __init__(self, server: Server, limits: Limits) -> None:
+    def __init__(self, server: ServerSpec, limits: ServerLimits) -> None:
         self.server = server
-        self.skipped: tuple[Skipped, ...] = ()
+        self.skipped: tuple[SkippedTool, ...] = ()
         self._limits = limits
-        self._connection: Connection | None = None
+        self._connection: ServerConnection | None = None
         self._follower: asyncio.Task[None] | None = None
         self._tools: Any = None
         self._logger: Any = None
-        self._words = Words()
-        self._vetting = Vetting(server, limits, self._words, lambda name: functools.partial(self._run, name))
+        self._text = ServerText()
+        self._maker = BridgedToolMaker(server, limits, self._text, lambda name: functools.partial(self._run, name))
         self._descriptors: dict[str, Descriptor[Any]] = {}
-        self._applied: Listing | None = None
-        self._shut = asyncio.Event()
+        self._applied: ToolListing | None = None
+        self._gates_closed = asyncio.Event()
         """The tools were asked, and are out of force."""
         self._epoch = -1
         """The epoch of the connection that the gates were last asked in."""
@@ -87,7 +89,7 @@ class Bridge:
     # -- what is known -----------------------------------------------------------------------------------------
 
     def why_not(self, *, is_whole: bool = True) -> str | None:
-        """Say why the server's tools can't be called now, in its own last words too if *is_whole*; None if they can."""
+        """Say why the server's tools can't be called now, with its own last message if *is_whole*; None if they can."""
         if self._connection is None:
             return f"{self.server.owner} is not connected: it is not in force"
         return self._connection.why_not(is_whole=is_whole)
@@ -95,12 +97,12 @@ class Bridge:
     def _gate(self) -> str | None:
         """Say what keeps a tool out of force, as a model may read it, and note that this was asked."""
         reason = self.why_not(is_whole=False)
-        (self._shut.clear if reason is None else self._shut.set)()
+        (self._gates_closed.clear if reason is None else self._gates_closed.set)()
         return reason
 
     @property
     def status(self) -> str:
-        """Say in words how the server is."""
+        """Say whether the server is connected, or why not."""
         return self.why_not() or f"{self.server.owner} is connected (protocol {self.protocol})"
 
     @property
@@ -119,14 +121,14 @@ class Bridge:
         While a manifest is loaded, its servers are waited for together.
         """
         self._tools, self._logger, self._epoch = context.tools, context.logger, -1
-        connection = self._connection = Connection(
-            self.server, secret=context.secret, words=self._words, logger=context.logger, limits=self._limits
+        connection = self._connection = ServerConnection(
+            self.server, secret=context.secret, text=self._text, logger=context.logger, limits=self._limits
         )
         connection.start()
         activation = DeferredActivation(
             f"on_activate of {KIND}:{self.server.name} (pack {self.server.owner})",
             functools.partial(connection.wait, self.server.start_timeout, for_success=self.server.required),
-            functools.partial(self._settle, connection),
+            functools.partial(self._register, connection),
         )
         try:
             if not defer_activation(activation):
@@ -136,7 +138,7 @@ class Bridge:
             await to_the_end(self._close(connection))
             raise
 
-    async def _settle(self, connection: Connection) -> None:
+    async def _register(self, connection: ServerConnection) -> None:
         """Register what a server offers that was waited for, and follow it from now on."""
         if connection is not self._connection:  # out of force by now
             return
@@ -161,7 +163,7 @@ class Bridge:
         with contextlib.suppress(AgentOSError):  # at the end of the host nothing is decided any more
             await self._tools.refresh()
 
-    async def _close(self, connection: Connection) -> None:
+    async def _close(self, connection: ServerConnection) -> None:
         follower, self._follower = self._follower, None
         if follower is not None:
             follower.cancel()
@@ -172,7 +174,7 @@ class Bridge:
 
     # -- in step with the server -------------------------------------------------------------------------------
 
-    async def _follow(self, connection: Connection) -> None:
+    async def _follow(self, connection: ServerConnection) -> None:
         while True:
             await connection.changed.wait()
             try:
@@ -180,8 +182,8 @@ class Bridge:
             except AgentOSError as error:  # the host may be closing; if not, the next change tries again
                 self._logger.warning("the tools of %s are not in step: %s", self.server.owner, error)
 
-    async def _apply(self, connection: Connection) -> None:
-        """Bring the stacks in step with what the server said last, and with whether it is there."""
+    async def _apply(self, connection: ServerConnection) -> None:
+        """Register what the server listed last, and ask the gates again if it came or went."""
         connection.changed.clear()
         listing, epoch = connection.listing, connection.epoch
         had_any = bool(self._descriptors)
@@ -193,36 +195,36 @@ class Bridge:
             await self._tools.refresh()
         self._epoch = epoch
 
-    async def _wanted(self, listing: Listing) -> dict[str, Descriptor[Any]]:
+    async def _wanted(self, listing: ToolListing) -> dict[str, Descriptor[Any]]:
         """Return a descriptor for every tool that can be taken; those that did not change are the same objects."""
-        skipped = [] if listing.cut is None else [Skipped("...", listing.cut)]
-        if fault := self._vetting.instruct(listing.instructions):
-            skipped.append(Skipped("(instructions)", fault))
+        skipped = [] if listing.cut is None else [SkippedTool("...", listing.cut)]
+        if fault := self._maker.take_instructions(listing.instructions):
+            skipped.append(SkippedTool("(instructions)", fault))
         wanted: dict[str, Descriptor[Any]] = {}
         for number, raw in enumerate(listing.tools):
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # others may run meanwhile
             try:
-                tool = self._taken(raw, wanted)
-            except BadToolError as error:
-                skipped.append(Skipped(self._shown_name(raw), str(error)))
+                tool = self._make_tool(raw, wanted)
+            except UnusableToolError as error:
+                skipped.append(SkippedTool(self._shown_name(raw), str(error)))
             else:
                 wanted[tool.name] = self._descriptor(tool)
-        self._vetting.forget_but(set(wanted))
-        self._tell_of_skipped(skipped)
+        self._maker.keep_only(set(wanted))
+        self._note_skipped(skipped)
         return wanted
 
-    def _taken(self, raw: Any, others: Mapping[str, Any]) -> Tool:
-        name = self._vetting.name_of(raw)
+    def _make_tool(self, raw: Any, others: Mapping[str, Any]) -> Tool:
+        name = self._maker.name_of(raw)
         if name in others:
-            raise BadToolError("the server has two tools of this name")
+            raise UnusableToolError("the server has two tools of this name")
         if not self.server.takes(name):
-            raise BadToolError(_NOT_NAMED)
-        return self._vetting.tool(raw)
+            raise UnusableToolError(_NOT_NAMED)
+        return self._maker.tool(raw)
 
     def _shown_name(self, raw: Any) -> str:
         name = raw.get("name") if isinstance(raw, dict) else None
-        return self._words.clip(name, 100) if isinstance(name, str) and name else "(no name)"
+        return self._text.clip(name, 100) if isinstance(name, str) and name else "(no name)"
 
     def _descriptor(self, tool: Tool) -> Descriptor[Any]:
         standing = self._descriptors.get(tool.name)
@@ -238,46 +240,46 @@ class Bridge:
             gate=self._gate,
         )
 
-    def _tell_of_skipped(self, skipped: list[Skipped]) -> None:
+    def _note_skipped(self, skipped: list[SkippedTool]) -> None:
         cut = tuple(skipped[: self._limits.skipped])
-        told = [one for one in cut if one.reason != _NOT_NAMED]
-        if told and cut != self.skipped:
-            more = f", and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
-            shown = ", ".join(str(one) for one in told[:_TOLD])
+        logged = [one for one in cut if one.reason != _NOT_NAMED]
+        if logged and cut != self.skipped:
+            more = f", and {len(logged) - _LOGGED_SKIPS} more" if len(logged) > _LOGGED_SKIPS else ""
+            shown = ", ".join(str(one) for one in logged[:_LOGGED_SKIPS])
             self._logger.warning("%s: left out: %s%s", self.server.owner, shown, more)
         self.skipped = cut
 
     # -- calls -------------------------------------------------------------------------------------------------
 
     async def _run(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Run one call of the server's tool; however it ends, it ends in one result."""
+        """Run one call of the server's tool; however it ends, it returns one result."""
         connection = self._connection
         if connection is None:
             return ToolResult.fail("WorkerDied", str(self.why_not()))
-        progress = Progress(context.report_progress, self._words.clip)
+        progress = ProgressReports(context.report_progress, self._text.clip)
         try:
             answer = await connection.call(tool, arguments, progress)
             await progress.finish()
-        except LostError as error:
-            await self._out_of_force(connection)
+        except ConnectionLostError as error:
+            await self._wait_until_gated(connection)
             return ToolResult.fail("WorkerDied", str(error))
         except MCPError as error:
-            message = f"{self.server.owner} answers with an error: {self._words.clip(error.message, _MESSAGE)}"
+            message = f"{self.server.owner} answers with an error: {self._text.clip(error.message, _MESSAGE)}"
             return ToolResult.fail("ToolRaised", message, {"code": error.code})
         except Exception as error:  # noqa: BLE001 - whatever an answer breaks in the SDK: it is the server's fault
-            said = self._words.clip(_in_brief(error))
+            said = self._text.clip(_first_line(error))
             message = f"{self.server.owner} gave an answer that can't be used: {type(error).__name__}: {said}"
             return ToolResult.fail("ToolRaised", message)
         finally:
             progress.stop()
-        return result_of(answer, self._words, media_limit=self._limits.media)
+        return result_of(answer, self._text, media_limit=self._limits.media)
 
-    async def _out_of_force(self, connection: Connection) -> None:
-        """Wait until the tools of a server that went away are gated: whoever hears of it finds them so."""
+    async def _wait_until_gated(self, connection: ServerConnection) -> None:
+        """Wait until the tools of a server that went away are gated, so that the caller finds them so."""
         if connection is self._connection and not connection.is_closing:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._limits.grace):
-                    await self._shut.wait()
+                    await self._gates_closed.wait()
 
 
 _NOT_NAMED = "it is not named in `tools`"
@@ -286,6 +288,6 @@ _NOT_NAMED = "it is not named in `tools`"
 _URL = re.compile(r"\S*https?://\S*")
 
 
-def _in_brief(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Say in one line what is wrong with an answer, without the addresses that libraries like to add."""
     return _URL.sub("", next(iter(str(error).strip().splitlines()), "")).strip()

@@ -15,37 +15,38 @@ from typing import Any
 from mcp_types import CallToolResult
 
 from agentos.mcp.client.backoff import Backoff
-from agentos.mcp.client.disconnection import Why
-from agentos.mcp.client.limits import Limits
-from agentos.mcp.client.progress_pace import Progress
-from agentos.mcp.client.server_spec import Read, Server
-from agentos.mcp.client.server_text import Words
-from agentos.mcp.client.session import Listing, LostError, Session
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.progress_reports import ProgressReports
+from agentos.mcp.client.server_spec import ReadSecret, ServerSpec
+from agentos.mcp.client.server_text import DisconnectReason, ServerText
+from agentos.mcp.client.session import ConnectionLostError, ServerSession, ToolListing
 from agentos.model.pack_context import PackLogger
 
-__all__ = ["Connection", "Limits", "Listing", "LostError"]
+__all__ = ["ConnectionLostError", "ServerConnection", "ServerLimits", "ToolListing"]
 
 
-class Connection:
+class ServerConnection:
     """Keeps one server connected and hands calls to it.
 
     `listing` is the last list of tools, kept while the connection is down. `changed` is set whenever it, or what
     `why_not` says, is another one than before.
     """
 
-    def __init__(self, server: Server, *, secret: Read, words: Words, logger: PackLogger, limits: Limits) -> None:
+    def __init__(
+        self, server: ServerSpec, *, secret: ReadSecret, text: ServerText, logger: PackLogger, limits: ServerLimits
+    ) -> None:
         self.server = server
-        self.listing: Listing | None = None
+        self.listing: ToolListing | None = None
         self.changed = asyncio.Event()
         self.epoch = 0
         """Goes up when the connection comes or goes."""
         self._secret = secret
-        self._words = words
+        self._text = text
         self._logger = logger
         self._limits = limits
-        self._session: Session | None = None
+        self._session: ServerSession | None = None
         self._task: asyncio.Task[None] | None = None
-        self._reason = Why.plain("it was not reached yet")
+        self._reason = DisconnectReason.plain("it was not reached yet")
         self._retry_at: float | None = None
         self._backoff = Backoff(limits)
         self._began = 0.0
@@ -78,11 +79,11 @@ class Connection:
         retry = "" if self._retry_at is None else f"; retry in {max(0.0, self._retry_at - time.monotonic()):.1f} s"
         return f"{self.server.owner} is not connected: {why}{retry}"
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], progress: Progress) -> CallToolResult:
+    async def call(self, tool: str, arguments: Mapping[str, Any], progress: ProgressReports) -> CallToolResult:
         """Call a tool of the server; LostError if the connection is not there, or does not last until the answer."""
         session = self._session
         if session is None or not session.is_open:
-            raise LostError(self.why_not(is_whole=False))
+            raise ConnectionLostError(self.why_not(is_whole=False))
         return await session.call(tool, arguments, progress)
 
     # -- life --------------------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ class Connection:
         """End the connection: calls under way end, a process ends, and nothing is left."""
         was_open = self.is_open
         self._closing.set()
-        self._reason, self._retry_at = Why.plain("it was closed"), None
+        self._reason, self._retry_at = DisconnectReason.plain("it was closed"), None
         if self._session is not None:
             self._session.end("it was closed")
         if self._task is None:
@@ -120,18 +121,18 @@ class Connection:
             self._note_lost(session, await session.run())
             await self._wait()
 
-    def _new_session(self) -> Session:
-        return Session(
+    def _new_session(self) -> ServerSession:
+        return ServerSession(
             self.server,
             secret=self._secret,
-            words=self._words,
+            text=self._text,
             logger=self._logger,
             limits=self._limits,
-            publish=self._publish,
-            lost=self._note_lost,
+            on_listing=self._publish,
+            on_lost=self._note_lost,
         )
 
-    def _publish(self, session: Session, listing: Listing) -> None:
+    def _publish(self, session: ServerSession, listing: ToolListing) -> None:
         if session is self._session and not self._closing.is_set():
             self.epoch += self._retry_at is not None or self.listing is None
             self._retry_at = None
@@ -140,9 +141,9 @@ class Connection:
             self._reached.set()
             self.changed.set()
 
-    def _note_lost(self, session: Session, reason: Why) -> None:
+    def _note_lost(self, session: ServerSession, reason: DisconnectReason) -> None:
         """Tell why no call can be made from now on; what is left of the session may still be taken down."""
-        if session is not self._session:  # told already
+        if session is not self._session:  # noted already
             return
         if session.has_answered or time.monotonic() - self._began > self._limits.steady:
             self._backoff.reset()

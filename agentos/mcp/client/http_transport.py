@@ -15,8 +15,8 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INTERNAL_ERROR
 
-from agentos.mcp.client.limits import Limits
-from agentos.mcp.client.tool_lists import readable
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.unreadable_tools import readable_list
 
 _CONNECT = 15.0
 _SESSION = "mcp-session-id"
@@ -27,7 +27,7 @@ _PORTS = {"http": 80, "https": 443}
 _HEAD = 400
 _METHOD = re.compile(rb'"method"\s*:\s*"([^"]*)"')
 _EVENTS = "text/event-stream"
-_BROKEN = (
+_EXCHANGE_ERRORS = (
     httpx2.ReadError,
     httpx2.WriteError,
     httpx2.CloseError,
@@ -38,90 +38,71 @@ _BROKEN = (
 """What goes wrong with one exchange; that nobody can be reached at all is another matter."""
 
 
-class _Watched(httpx2.AsyncByteStream):
-    """A body that breaks off with an error that the SDK takes for that of one answer.
+class _ResponseBody(httpx2.AsyncByteStream):
+    """The body of a response, with its chunks as something else passes them on."""
 
-    *look* is awaited before. A stream of events breaks off also where it ends: whoever has its answer does not read on.
+    def __init__(self, body: Any, chunks: AsyncIterator[bytes]) -> None:
+        self._body = body
+        self._chunks = chunks
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _checked(body: Any, check_alive: Callable[[], Awaitable[None]], *, is_events: bool) -> AsyncIterator[bytes]:
+    """Yield chunks; a body that breaks off raises an error that ends one answer only.
+
+    *check_alive* is awaited before that, and where a stream of events ends: a reader who has its answer stops earlier.
     """
-
-    def __init__(self, body: Any, look: Callable[[], Awaitable[None]], *, is_events: bool) -> None:
-        self._body = body
-        self._look = look
-        self._is_events = is_events
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self._body:
-                yield chunk
-        except _BROKEN as error:
-            await self._look()
-            raise httpx2.StreamError(_told(error)) from None
-        if self._is_events:
-            await self._look()
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends with an error when it is too long."""
-
-    def __init__(self, body: Any, limit: int) -> None:
-        self._body = body
-        self._limit = limit
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._body:
-            size += len(chunk)
-            if size > self._limit:
-                raise httpx2.StreamError(f"it is longer than {self._limit:,} bytes")
+    try:
+        async for chunk in body:
             yield chunk
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
-
-class _Readable(httpx2.AsyncByteStream):
-    """The body of a list of tools, with stand-ins for those that can't be read."""
-
-    def __init__(self, body: Any) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield readable(b"".join([chunk async for chunk in self._body]))
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
+    except _EXCHANGE_ERRORS as error:
+        await check_alive()
+        raise httpx2.StreamError(_broken_off(error)) from None
+    if is_events:
+        await check_alive()
 
 
-class _ReadableEvents(_Readable):
-    """The same as a stream of events. A line that is too long is passed on in pieces: the SDK refuses it."""
+async def _bounded(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
+    """Yield chunks; raise when there are more than *limit* bytes."""
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > limit:
+            raise httpx2.StreamError(f"it is longer than {limit:,} bytes")
+        yield chunk
 
-    def __init__(self, body: Any, limit: int) -> None:
-        super().__init__(body)
-        self._limit = limit
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        rest = bytearray()
-        async for chunk in self._body:
-            *lines, last = chunk.split(b"\n")
-            for line in lines:
-                yield _readable_event(bytes(rest + line)) + b"\n"
-                rest.clear()
-            rest += last
-            if len(rest) > self._limit:
-                yield bytes(rest)
-                rest.clear()
-        yield bytes(rest)
+async def _readable(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield a list of tools, with stand-ins for those that can't be read."""
+    yield readable_list(b"".join([chunk async for chunk in chunks]))
+
+
+async def readable_events(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
+    """Yield events with a list of tools in the same way. A line that is too long is passed on: the SDK refuses it."""
+    rest = bytearray()
+    async for chunk in chunks:
+        *lines, last = chunk.split(b"\n")
+        for line in lines:
+            yield _readable_event(bytes(rest + line)) + b"\n"
+            rest.clear()
+        rest += last
+        if len(rest) > limit:
+            yield bytes(rest)
+            rest.clear()
+    yield bytes(rest)
 
 
 def _readable_event(line: bytes) -> bytes:
     field, colon, value = line.partition(b":")
-    return line if field != b"data" else field + colon + readable(value)
+    return line if field != b"data" else field + colon + readable_list(value)
 
 
-def _told(error: Exception) -> str:
+def _broken_off(error: Exception) -> str:
     return f"the connection broke off: {type(error).__name__}"
 
 
@@ -136,10 +117,10 @@ async def _asks_for_list(request: httpx2.Request) -> bool:
     return found is not None and found[1] == b"tools/list"
 
 
-class Guarded(httpx2.AsyncBaseTransport):
+class BoundedTransport(httpx2.AsyncBaseTransport):
     """Sends requests, bounds what comes back, and notes what went wrong."""
 
-    def __init__(self, limits: Limits, on_lost: Callable[[str], None]) -> None:
+    def __init__(self, limits: ServerLimits, on_lost: Callable[[str], None]) -> None:
         self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
         self._limits = limits
         self._on_lost = on_lost
@@ -151,29 +132,29 @@ class Guarded(httpx2.AsyncBaseTransport):
         is_for_list = await _asks_for_list(request)
         try:
             response = await self._inner.handle_async_request(request)
-        except _BROKEN as error:
-            await self._look(request.url)
-            return _failure(_told(error))
+        except _EXCHANGE_ERRORS as error:
+            await self._check_alive(request.url)
+            return _failure(_broken_off(error))
         self.status = response.status_code if response.status_code >= _FAILED else None
         if response.status_code == _GONE and _SESSION in request.headers:
             self._on_lost("the server forgot the session")
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             return _failure("the answer is compressed, which was not asked for")
-        self._guard_body(request, response, is_for_list=is_for_list)
+        self._wrap_body(request, response, is_for_list=is_for_list)
         return response
 
-    def _guard_body(self, request: httpx2.Request, response: httpx2.Response, *, is_for_list: bool) -> None:
+    def _wrap_body(self, request: httpx2.Request, response: httpx2.Response, *, is_for_list: bool) -> None:
         limit = self._limits.message
         is_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
-        body = _Watched(response.stream, functools.partial(self._look, request.url), is_events=is_events)
-        if is_events:
-            response.stream = _ReadableEvents(body, limit) if is_for_list else body
-        else:
-            bounded = _Bounded(body, limit)
-            response.stream = _Readable(bounded) if is_for_list else bounded
+        chunks = _checked(response.stream, functools.partial(self._check_alive, request.url), is_events=is_events)
+        if not is_events:
+            chunks = _bounded(chunks, limit)
+        if is_for_list:
+            chunks = readable_events(chunks, limit) if is_events else _readable(chunks)
+        response.stream = _ResponseBody(response.stream, chunks)
 
-    async def _look(self, url: httpx2.URL) -> None:
+    async def _check_alive(self, url: httpx2.URL) -> None:
         """Find out after a broken exchange whether the server is still there: other calls go on if it is."""
         try:
             with anyio.fail_after(_CONNECT):
@@ -188,13 +169,13 @@ class Guarded(httpx2.AsyncBaseTransport):
 
 
 @contextlib.asynccontextmanager
-async def reached(
-    url: str, headers: Mapping[str, str], guarded: Guarded, *, limits: Limits, patience: float
+async def http_streams(
+    url: str, headers: Mapping[str, str], transport: BoundedTransport, *, limits: ServerLimits, patience: float
 ) -> AsyncIterator[Any]:
     """Talk to the server at *url*, which may take *patience* seconds before it sends anything."""
     async with (
         httpx2.AsyncClient(
-            transport=guarded,
+            transport=transport,
             headers={**headers, "accept-encoding": "identity"},
             timeout=httpx2.Timeout(_CONNECT, read=patience + _CONNECT),
             trust_env=False,

@@ -1,4 +1,4 @@
-"""How much a server may send, and how long it may take. Neither is left to whoever is on the other end."""
+"""How much a server may send, and how long it may take. Neither is left to the server."""
 
 import attrs
 
@@ -6,7 +6,7 @@ _MIB = 1024 * 1024
 
 
 @attrs.frozen(kw_only=True)
-class Limits:
+class ServerLimits:
     """The bounds of one connection. Sizes are in bytes or characters, times in seconds."""
 
     message: int = 8 * _MIB

@@ -1,7 +1,7 @@
 """What a client takes from a server and what it does not, whatever the transport.
 
-A list of tools reaches the SDK as shells: a name and an input schema that can't fail, with what the server really said
-inside. One bad tool would otherwise cost the whole list, and outputs would be checked twice, once by the SDK and once
+A list of tools reaches the SDK as placeholders: a name and an input schema that can't fail, with the server's own
+definition inside. One bad tool would otherwise cost the whole list, and outputs would be checked twice, by the SDK and
 by the pipeline of calls.
 """
 
@@ -24,43 +24,43 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
-from agentos.mcp.client.limits import Limits
-from agentos.mcp.client.progress_pace import Progress
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.progress_reports import ProgressReports
 
-RAW = "agentos/raw"
-"""Where a shell keeps what the server said of a tool."""
+RAW_TOOL = "agentos/raw"
+"""Where a placeholder keeps the server's own definition of a tool."""
 
-_STALE = "notifications/tools/list_changed"
+_LIST_CHANGED = "notifications/tools/list_changed"
 _CANCELLED = "notifications/cancelled"
 _PROGRESS = "notifications/progress"
-_HEARD = frozenset({"notifications/subscriptions/acknowledged", _CANCELLED, _STALE})
-_UNREAD = "Failed to parse "
+_PASSED_ON = frozenset({"notifications/subscriptions/acknowledged", _CANCELLED, _LIST_CHANGED})
+_PARSE_FAILURE = "Failed to parse "
 """How the SDK begins what it says of an answer that can't be read; further down it quotes it, with parts left out."""
 _AT_ONCE = 500
 """After how many messages others may run: what has arrived can be read without waiting."""
 
 
-class Sieve:
+class MessageFilter:
     """A transport around another one, which lets through what a client has use for."""
 
     def __init__(
         self,
         transport: AbstractAsyncContextManager[Any],
-        limits: Limits,
+        limits: ServerLimits,
         *,
-        on_stale: Callable[[], bool],
+        on_list_changed: Callable[[], bool],
     ) -> None:
         self._transport = transport
         self._limits = limits
-        self._on_stale = on_stale
-        self._listings: set[Any] = set()
-        self._asked: set[Any] = set()
-        self._progress: dict[Any, Progress] = {}
+        self._on_list_changed = on_list_changed
+        self._list_requests: set[Any] = set()
+        self._open_requests: set[Any] = set()
+        self._progress: dict[Any, ProgressReports] = {}
         self._tokens = itertools.count(1)
 
-    async def __aenter__(self) -> "tuple[_Read, _Write]":
+    async def __aenter__(self) -> "tuple[_FilteredReader, _FilteredWriter]":
         read, write = await self._transport.__aenter__()
-        return _Read(self, read), _Write(self, write)
+        return _FilteredReader(self, read), _FilteredWriter(self, write)
 
     async def __aexit__(self, *failure: object) -> bool | None:
         transport: Any = self._transport
@@ -68,7 +68,7 @@ class Sieve:
         return ended
 
     @contextmanager
-    def following(self, progress: Progress) -> Iterator[int]:
+    def reporting_to(self, progress: ProgressReports) -> Iterator[int]:
         """Give a token, and hand what the server says under it to *progress*.
 
         The SDK would start two tasks for each report, however many come.
@@ -80,58 +80,58 @@ class Sieve:
         finally:
             del self._progress[token]
 
-    # -- what is said ------------------------------------------------------------------------------------------
+    # -- sent ------------------------------------------------------------------------------------------
 
     def note_sent(self, message: JSONRPCMessage) -> None:
         """Remember which answers will be lists of tools, and which requests of the server are answered."""
         if isinstance(message, JSONRPCRequest):
             if message.method == "tools/list":
-                self._listings.add(message.id)
+                self._list_requests.add(message.id)
         elif isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._asked.discard(message.id)
+            self._open_requests.discard(message.id)
 
     def awaits_list(self, id: Any) -> bool:
         """Tell whether the answer with that id will be a list of tools."""
-        return id in self._listings
+        return id in self._list_requests
 
-    # -- what is heard -----------------------------------------------------------------------------------------
+    # -- received -----------------------------------------------------------------------------------------
 
-    def lets_through(self, message: JSONRPCMessage) -> bool:
-        """Tell whether the SDK shall see a message; the list of tools in it is put into shells."""
+    def accepts(self, message: JSONRPCMessage) -> bool:
+        """Tell whether the SDK shall see a message; a list of tools in it becomes placeholders."""
         if isinstance(message, JSONRPCResponse | JSONRPCError) and not _is_ours(message.id):
             return False
         if isinstance(message, JSONRPCResponse):
-            if message.id in self._listings:
-                self._listings.discard(message.id)
-                message.result = self._in_shells(message.result)
+            if message.id in self._list_requests:
+                self._list_requests.discard(message.id)
+                message.result = self._in_placeholders(message.result)
             return True
         if isinstance(message, JSONRPCRequest):
-            return self._may_ask(message)
+            return self._accepts_request(message)
         if isinstance(message, JSONRPCNotification):
-            return self._hears(message)
-        self._listings.discard(message.id)
+            return self._accepts_notification(message)
+        self._list_requests.discard(message.id)
         if message.error.code == CONNECTION_CLOSED:
-            message.error.data = _Said(message.error.data)
-        if message.error.message.startswith(_UNREAD):
+            message.error.data = _AnswerErrorData(message.error.data)
+        if message.error.message.startswith(_PARSE_FAILURE):
             message.error.message = message.error.message.partition("\n")[0]
         return True
 
-    def _may_ask(self, message: JSONRPCRequest) -> bool:
+    def _accepts_request(self, message: JSONRPCRequest) -> bool:
         """Take no more requests than can be answered: a server that does not read must not fill our memory."""
-        if message.id in self._asked or len(self._asked) >= self._limits.requests:
+        if message.id in self._open_requests or len(self._open_requests) >= self._limits.requests:
             return False
-        self._asked.add(message.id)
+        self._open_requests.add(message.id)
         return True
 
-    def _hears(self, message: JSONRPCNotification) -> bool:
-        if message.method == _STALE:
-            return self._on_stale()
+    def _accepts_notification(self, message: JSONRPCNotification) -> bool:
+        if message.method == _LIST_CHANGED:
+            return self._on_list_changed()
         if message.method == _PROGRESS:
             return self._note_progress(message.params or {})
         if message.method == _CANCELLED:
             id = (message.params or {}).get("requestId")
-            self._asked.discard(id if isinstance(id, str | int) else None)
-        return message.method in _HEARD
+            self._open_requests.discard(id if isinstance(id, str | int) else None)
+        return message.method in _PASSED_ON
 
     def _note_progress(self, params: dict[str, Any]) -> bool:
         token = params.get("progressToken")
@@ -140,14 +140,14 @@ class Sieve:
             progress.note(params)
         return False
 
-    def _in_shells(self, result: dict[str, Any]) -> dict[str, Any]:
+    def _in_placeholders(self, result: dict[str, Any]) -> dict[str, Any]:
         tools = result.get("tools")
         if not isinstance(tools, list):
             return result
-        return {**result, "tools": [_shell(tool) for tool in tools[: self._limits.tools + 1]]}
+        return {**result, "tools": [_placeholder(tool) for tool in tools[: self._limits.tools + 1]]}
 
 
-class _Said:
+class _AnswerErrorData:
     """The data of an error that answers one request with the code by which the SDK says that the connection is closed.
 
     A server can use that code, and the SDK itself does where the stream of one answer breaks off.
@@ -159,7 +159,9 @@ class _Said:
 
 def is_closed(error: BaseException) -> bool:
     """Tell whether *error* says that the connection is closed: an answer with the same code does not."""
-    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and not isinstance(error.data, _Said)
+    return (
+        isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and not isinstance(error.data, _AnswerErrorData)
+    )
 
 
 def _is_ours(id: Any) -> bool:
@@ -167,22 +169,22 @@ def _is_ours(id: Any) -> bool:
     return not isinstance(id, str) or coerce_request_id(id) is id
 
 
-def _shell(tool: Any) -> dict[str, Any]:
+def _placeholder(tool: Any) -> dict[str, Any]:
     """Return a tool that the SDK takes as it is. It mirrors arguments into headers as the input schema says."""
     said = tool if isinstance(tool, dict) else {}
     name, schema = said.get("name"), said.get("inputSchema")
     return {
         "name": name if isinstance(name, str) else "",
         "inputSchema": schema if isinstance(schema, dict) and schema.get("type") == "object" else {"type": "object"},
-        "_meta": {RAW: tool},
+        "_meta": {RAW_TOOL: tool},
     }
 
 
-class _Stream:
+class _FilteredStream:
     """What both directions share."""
 
-    def __init__(self, sieve: Sieve, inner: Any) -> None:
-        self._sieve = sieve
+    def __init__(self, filter: MessageFilter, inner: Any) -> None:
+        self._filter = filter
         self._inner = inner
 
     async def aclose(self) -> None:
@@ -197,9 +199,9 @@ class _Stream:
         return ended
 
 
-class _Read(_Stream):
-    def __init__(self, sieve: Sieve, inner: Any) -> None:
-        super().__init__(sieve, inner)
+class _FilteredReader(_FilteredStream):
+    def __init__(self, filter: MessageFilter, inner: Any) -> None:
+        super().__init__(filter, inner)
         self._count = 0
 
     @property
@@ -221,11 +223,11 @@ class _Read(_Stream):
             self._count += 1
             if self._count % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            if isinstance(item, SessionMessage) and self._sieve.lets_through(item.message):
+            if isinstance(item, SessionMessage) and self._filter.accepts(item.message):
                 return item
 
 
-class _Write(_Stream):
+class _FilteredWriter(_FilteredStream):
     async def send(self, item: SessionMessage, /) -> None:
-        self._sieve.note_sent(item.message)
+        self._filter.note_sent(item.message)
         await self._inner.send(item)

@@ -15,7 +15,7 @@ REFERENCE = re.compile(r"\$\{([^}]*)\}")
 SECRET = re.compile(r"secret:([A-Za-z0-9_.-]+)")
 """What stands in a reference to a secret."""
 
-Read = Callable[[str], str | None]
+ReadSecret = Callable[[str], str | None]
 
 
 class MissingSecretError(LookupError):
@@ -27,7 +27,7 @@ class UnfitSecretError(ValueError):
 
 
 @attrs.frozen(kw_only=True)
-class Server:
+class ServerSpec:
     """One MCP server: a command to start, or a url, and what the operator says of its tools.
 
     `env` and `headers` may refer to secrets as `${secret:<id>}`. Values that stand there in the clear and sound secret
@@ -82,7 +82,7 @@ class Server:
         return next((effect for pattern, effect in self.effects.items() if fnmatchcase(tool, pattern)), None)
 
 
-def filled(values: Mapping[str, str], read: Read) -> dict[str, str]:
+def with_secrets(values: Mapping[str, str], read: ReadSecret) -> dict[str, str]:
     """Return *values* with every secret in its place; raise MissingSecretError if one has no value."""
 
     def value_of(match: re.Match[str]) -> str:
@@ -95,7 +95,7 @@ def filled(values: Mapping[str, str], read: Read) -> dict[str, str]:
     return {name: REFERENCE.sub(value_of, value) for name, value in values.items()}
 
 
-def for_headers(read: Read) -> Read:
+def header_reader(read: ReadSecret) -> ReadSecret:
     """Return *read* for values that are sent as headers: without white space around them, which files often end with.
 
     It raises UnfitSecretError where a value can't be sent: what refuses it later would write it to a log.

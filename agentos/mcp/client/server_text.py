@@ -1,6 +1,8 @@
 """What a server says, as others may read it: on one line, not too much of it, and without the secrets it was given."""
 
-from agentos.mcp.client.server_spec import Read
+import attrs
+
+from agentos.mcp.client.server_spec import ReadSecret
 from agentos.secrets.masking import MASK, Masker
 
 _SHOWN = 300
@@ -8,14 +10,14 @@ _LONGEST_FORM = 6
 """How many characters a byte of a secret takes at most, however it is quoted."""
 
 
-class Words:
+class ServerText:
     """Shows what one server says. The values that it was given as secrets are known here and are hidden."""
 
     def __init__(self) -> None:
         self._masker = Masker()
         self._longest = 0
 
-    def reading(self, read: Read) -> Read:
+    def reading(self, read: ReadSecret) -> ReadSecret:
         """Return *read*, with every value that it returns hidden from now on."""
 
         def value_of(id: str) -> str | None:
@@ -50,3 +52,16 @@ class Words:
         masked = self.mask(text)
         before, mask, _ = masked.rpartition(MASK)
         return self.clip(max(before + mask, masked[: -self._longest or None], key=len) + "...", limit)
+
+
+@attrs.frozen
+class DisconnectReason:
+    """Why a connection is over: `brief` for models, `whole` with the server's own text for the log and for people."""
+
+    brief: str
+    whole: str
+
+    @classmethod
+    def plain(cls, text: str) -> "DisconnectReason":
+        """Return a reason without any text of the server."""
+        return cls(text, text)

@@ -17,27 +17,33 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from agentos._version import __version__
 from agentos.base.foreign import FOREIGN, let_cancellation_pass
 from agentos.mcp.client.backoff import Backoff
-from agentos.mcp.client.disconnection import Why
-from agentos.mcp.client.http_transport import Guarded, reached
-from agentos.mcp.client.limits import Limits
-from agentos.mcp.client.message_filter import RAW, Sieve, is_closed
-from agentos.mcp.client.process_transport import CannotStartError, Input, Output, started
-from agentos.mcp.client.progress_pace import Progress
-from agentos.mcp.client.server_spec import MissingSecretError, Read, Server, UnfitSecretError, filled, for_headers
-from agentos.mcp.client.server_text import Words
+from agentos.mcp.client.http_transport import BoundedTransport, http_streams
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.message_filter import RAW_TOOL, MessageFilter, is_closed
+from agentos.mcp.client.progress_reports import ProgressReports
+from agentos.mcp.client.server_process import CannotStartError, ProcessReader, ProcessWriter, started_process
+from agentos.mcp.client.server_spec import (
+    MissingSecretError,
+    ReadSecret,
+    ServerSpec,
+    UnfitSecretError,
+    header_reader,
+    with_secrets,
+)
+from agentos.mcp.client.server_text import DisconnectReason, ServerText
 from agentos.model.pack_context import PackLogger
 
 _LISTEN = 5.0
 _ENDED = "the connection ended"
-_US = Implementation(name="agentos", version=__version__)
+_CLIENT_INFO = Implementation(name="agentos", version=__version__)
 
 
-class LostError(Exception):
+class ConnectionLostError(Exception):
     """The connection was lost, or is not there; the message says why."""
 
 
 @attrs.frozen(kw_only=True)
-class Listing:
+class ToolListing:
     """What a server said of its tools, not checked yet, and what was left out of the list."""
 
     tools: tuple[Any, ...] = attrs.field(repr=False)
@@ -45,7 +51,7 @@ class Listing:
     instructions: str | None = attrs.field(default=None, repr=False)
 
 
-class Session:
+class ServerSession:
     """A connection: made once, used until it ends, and never mended.
 
     *publish* is called with every list of tools; before the first one, no calls are taken. *lost* is called with the
@@ -54,31 +60,31 @@ class Session:
 
     def __init__(
         self,
-        server: Server,
+        server: ServerSpec,
         *,
-        secret: Read,
-        words: Words,
+        secret: ReadSecret,
+        text: ServerText,
         logger: PackLogger,
-        limits: Limits,
-        publish: Callable[["Session", Listing], None],
-        lost: Callable[["Session", Why], None],
+        limits: ServerLimits,
+        on_listing: Callable[["ServerSession", ToolListing], None],
+        on_lost: Callable[["ServerSession", DisconnectReason], None],
     ) -> None:
         self._server = server
-        self._secret = words.reading(secret)
-        self._words = words
+        self._secret = text.reading(secret)
+        self._text = text
         self._logger = logger
         self._limits = limits
-        self._publish = publish
-        self._lost = lost
+        self._on_listing = on_listing
+        self._on_lost = on_lost
         self.has_answered = False
         """A call was answered: the server does work."""
         self._client: Client | None = None
-        self._sieve: Sieve | None = None
+        self._filter: MessageFilter | None = None
         self._wake = asyncio.Event()
         self._ended: str | None = None
-        self._is_stale = False
-        self._why: Callable[[], Awaitable[Why]] | None = None
-        self._guarded: Guarded | None = None
+        self._has_changed = False
+        self._reason_of_process: Callable[[], Awaitable[DisconnectReason]] | None = None
+        self._transport: BoundedTransport | None = None
 
     @property
     def is_open(self) -> bool:
@@ -96,7 +102,7 @@ class Session:
             self._ended = reason
         self._wake.set()
 
-    async def run(self) -> Why:
+    async def run(self) -> DisconnectReason:
         """Connect and stay connected; return why that ended, when nothing of it is left."""
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -105,13 +111,13 @@ class Session:
                     await self._serve(stack)
                 except Exception as error:  # noqa: BLE001 - as below, with what is left of the process at hand
                     failure = error
-                reason = await self._explained(failure)
+                reason = await self._reason(failure)
                 self.end()
-                self._lost(self, reason)
+                self._on_lost(self, reason)
                 return reason
         except FOREIGN as error:  # a server is foreign code, and so is what talks to it
             let_cancellation_pass(error)
-            return self._said or self._described(error)
+            return self._noted_reason or self._reason_for(error)
         finally:
             self.end()
 
@@ -122,7 +128,7 @@ class Session:
             listing = await self._list(client)
         self._client = client
         stack.callback(self.end)  # first of all: no new call while the connection is taken down
-        self._publish(self, listing)
+        self._on_listing(self, listing)
         await self._stay(client)
 
     async def _stay(self, client: Client) -> None:
@@ -130,16 +136,16 @@ class Session:
         listed = time.monotonic()
         while self._ended is None:
             self._wake.clear()
-            if not self._is_stale:
+            if not self._has_changed:
                 await self._wake.wait()
-            elif await self._pauses(listed + self._limits.pause):
-                self._is_stale = False
+            elif await self._waited_until(listed + self._limits.pause):
+                self._has_changed = False
                 async with asyncio.timeout(self._limits.connect):
                     listing = await self._list(client)
-                self._publish(self, listing)
+                self._on_listing(self, listing)
                 listed = time.monotonic()
 
-    async def _pauses(self, until: float) -> bool:
+    async def _waited_until(self, until: float) -> bool:
         """Wait for a moment; False if something happened first."""
         try:
             async with asyncio.timeout(max(0.0, until - time.monotonic())):
@@ -148,11 +154,11 @@ class Session:
             return True
         return False
 
-    def _note_stale(self) -> bool:
-        """Note that the list of tools changed; tell whether that is news."""
-        if self._is_stale:
+    def _note_list_changed(self) -> bool:
+        """Note that the list of tools changed; tell whether it was not noted before."""
+        if self._has_changed:
             return False
-        self._is_stale = True
+        self._has_changed = True
         self._wake.set()
         return True
 
@@ -161,35 +167,35 @@ class Session:
     async def _connect(self, stack: contextlib.AsyncExitStack) -> Client:
         """Start the process or reach the address, and agree on a version of the protocol."""
         transport = await self._process(stack) if self._server.command is not None else self._address()
-        self._sieve = Sieve(transport, self._limits, on_stale=self._note_stale)
-        return await stack.enter_async_context(Client(self._sieve, client_info=_US, cache=None))
+        self._filter = MessageFilter(transport, self._limits, on_list_changed=self._note_list_changed)
+        return await stack.enter_async_context(Client(self._filter, client_info=_CLIENT_INFO, cache=None))
 
     async def _process(self, stack: contextlib.AsyncExitStack) -> contextlib.AbstractAsyncContextManager[Any]:
         server = self._server
         child = await stack.enter_async_context(
-            started(
+            started_process(
                 str(server.command),
                 server.args,
-                filled(server.env, self._secret),
+                with_secrets(server.env, self._secret),
                 server.cwd,
                 limits=self._limits,
-                words=self._words,
+                text=self._text,
                 logger=self._logger,
                 on_end=self.end,
             )
         )
-        self._why = child.why_ended
-        output = Output(child, self._limits, self._logger, awaits_list=self._awaits_list)
-        return contextlib.nullcontext((output, Input(child)))
+        self._reason_of_process = child.why_ended
+        output = ProcessReader(child, self._limits, self._logger, awaits_list=self._awaits_list)
+        return contextlib.nullcontext((output, ProcessWriter(child)))
 
     def _awaits_list(self, id: Any) -> bool:
-        return self._sieve is not None and self._sieve.awaits_list(id)
+        return self._filter is not None and self._filter.awaits_list(id)
 
     def _address(self) -> contextlib.AbstractAsyncContextManager[Any]:
-        headers = filled(self._server.headers, for_headers(self._secret))
-        self._guarded = Guarded(self._limits, self.end)
+        headers = with_secrets(self._server.headers, header_reader(self._secret))
+        self._transport = BoundedTransport(self._limits, self.end)
         url = str(self._server.url)
-        return reached(url, headers, self._guarded, limits=self._limits, patience=self._server.timeout)
+        return http_streams(url, headers, self._transport, limits=self._limits, patience=self._server.timeout)
 
     async def _listen(self, client: Client, stack: contextlib.AsyncExitStack) -> None:
         """Hear of changes of the list. In the newer era of the protocol that has to be asked for."""
@@ -209,23 +215,23 @@ class Session:
             try:
                 async with client.listen(tools_list_changed=True) as events:
                     if heard.is_set():
-                        self._note_stale()  # what changed meanwhile was told to nobody
+                        self._note_list_changed()  # changes in between were not reported
                     heard.set()
                     async for _ in events:
                         backoff.reset()
             except (MCPError, SubscriptionLost, TimeoutError) as error:
-                self._logger.debug("changes of the list are not told: %s", self._described(error).whole)
+                self._logger.debug("changes of the list are not reported: %s", self._reason_for(error).whole)
             heard.set()
             await asyncio.sleep(backoff.next())
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    async def _list(self, client: Client) -> Listing:
+    async def _list(self, client: Client) -> ToolListing:
         tools: list[Any] = []
         cut = None
         if client.server_capabilities.tools is not None:
             cut = await self._gather(client, tools)
-        return Listing(tools=tuple(tools), cut=cut, instructions=client.instructions)
+        return ToolListing(tools=tuple(tools), cut=cut, instructions=client.instructions)
 
     async def _gather(self, client: Client, tools: list[Any]) -> str | None:
         """Put what the server says of each tool in *tools*; say why not all of it is there, if it is not."""
@@ -235,8 +241,8 @@ class Session:
         room = limits.listing
         for _ in range(limits.pages):
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-            for shell in page.tools:
-                raw = (shell.meta or {}).get(RAW)
+            for placeholder in page.tools:
+                raw = (placeholder.meta or {}).get(RAW_TOOL)
                 room -= len(json.dumps(raw))
                 if len(tools) == limits.tools or room < 0:
                     return f"only the first {len(tools):,} tools are taken"
@@ -251,52 +257,52 @@ class Session:
 
     # -- calls -------------------------------------------------------------------------------------------------
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], progress: Progress) -> CallToolResult:
+    async def call(self, tool: str, arguments: Mapping[str, Any], progress: ProgressReports) -> CallToolResult:
         """Call a tool of the server while the session is open; LostError if it does not last until the answer."""
         assert self._client is not None  # noqa: S101 - it is open
-        assert self._sieve is not None  # noqa: S101 - so is what is around it
+        assert self._filter is not None  # noqa: S101 - so is what is around it
         try:
-            with self._sieve.following(progress) as token:
+            with self._filter.reporting_to(progress) as token:
                 answer = await self._client.call_tool(tool, dict(arguments), meta={"progress_token": token})
         except Exception as error:
             if not is_closed(error) and self._ended is None:
                 self.has_answered = True
                 raise
-            why = await self._explained(error)
-            lost = f"{self._server.owner} went away during the call: {why.brief}; it may have taken effect"
-            raise LostError(lost) from None
+            why = await self._reason(error)
+            on_lost = f"{self._server.owner} went away during the call: {why.brief}; it may have taken effect"
+            raise ConnectionLostError(on_lost) from None
         self.has_answered = True
         return answer
 
-    # -- words -------------------------------------------------------------------------------------------------
+    # -- reasons -------------------------------------------------------------------------------------------------
 
-    async def _explained(self, error: Exception | None = None) -> Why:
+    async def _reason(self, error: Exception | None = None) -> DisconnectReason:
         """Say why the connection is over: what was noted, else what became of the process, else the error."""
-        if self._said is not None:
-            return self._said
-        if self._why is not None and self._ended is not None:
-            return await self._why()
-        return Why.plain(_ENDED) if error is None else self._described(error)
+        if self._noted_reason is not None:
+            return self._noted_reason
+        if self._reason_of_process is not None and self._ended is not None:
+            return await self._reason_of_process()
+        return DisconnectReason.plain(_ENDED) if error is None else self._reason_for(error)
 
     @property
-    def _said(self) -> Why | None:
+    def _noted_reason(self) -> DisconnectReason | None:
         """Return the reason of the end, if somebody knew one."""
-        return None if self._ended in (None, _ENDED) else Why.plain(str(self._ended))
+        return None if self._ended in (None, _ENDED) else DisconnectReason.plain(str(self._ended))
 
-    def _described(self, error: BaseException) -> Why:
+    def _reason_for(self, error: BaseException) -> DisconnectReason:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, TimeoutError | httpx2.TimeoutException):
-            return Why.plain(f"it did not answer within {self._limits.connect:g} s")
+            return DisconnectReason.plain(f"it did not answer within {self._limits.connect:g} s")
         if isinstance(error, CannotStartError | MissingSecretError | UnfitSecretError):
-            return Why.plain(self._words.clip(str(error)))
+            return DisconnectReason.plain(self._text.clip(str(error)))
         if isinstance(error, MCPError):
-            status = self._guarded.status if self._guarded is not None else None
+            status = self._transport.status if self._transport is not None else None
             code = f" (HTTP {status})" if status is not None else ""
             brief = _ENDED if is_closed(error) else f"it answers with the error {error.code}"
-            return Why(f"{brief}{code}", self._words.clip(f"{error.message}{code}"))
+            return DisconnectReason(f"{brief}{code}", self._text.clip(f"{error.message}{code}"))
         name = type(error).__name__
-        return Why(f"it failed with {name}", self._words.clip(f"{name}: {error}"))
+        return DisconnectReason(f"it failed with {name}", self._text.clip(f"{name}: {error}"))
 
 
 async def _finish(task: "asyncio.Task[None]") -> None:

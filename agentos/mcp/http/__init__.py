@@ -1,9 +1,8 @@
 """MCP over streamable HTTP: who may speak to the server, and within which bounds.
 
 serving.py            http_app, serve_http
-request_checks.py     what a request must be before anybody asks who sent it
-bearer.py             its token
-gateway.py            how many at once, at which pace, for how long
+request_checks.py     what a request must be: its host, origin and method, and its bearer token
+gateway.py            runs the checks, and bounds how many requests run and how long each takes
 resource_metadata.py  the address of the server, and its metadata
 web_server.py         the web server
 """

@@ -1,16 +1,31 @@
-"""The door: lets requests in, one check after another, and looks after those that last."""
+"""The gateway: runs the checks of a request, bounds its time, and passes it to the SDK's session manager."""
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeAlias
 
 import anyio
 import attrs
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentos.mcp.http.bearer import Bearer, Ticket, user_of
-from agentos.mcp.http.request_checks import Gone, Refused, check_local, check_method, check_query, header_values
+from agentos.mcp.auth import Verified
+from agentos.mcp.http.request_checks import (
+    AdmittedToken,
+    BearerTokens,
+    ClientGone,
+    RequestRefused,
+    check_local,
+    check_method,
+    check_query,
+    header_values,
+    sdk_user,
+)
+from agentos.model.principal import Principal
 
 VERIFIED = "agentos.verified"
 """Where a request's scope holds what its token stands for."""
@@ -18,6 +33,8 @@ VERIFIED = "agentos.verified"
 _SESSION = b"mcp-session-id"
 
 _logger = logging.getLogger("agentos.mcp.http.serving")
+
+Close: TypeAlias = Callable[[], Awaitable[None]]
 
 
 @attrs.frozen(kw_only=True)
@@ -49,33 +66,35 @@ class HTTPLimits:
 DEFAULT_LIMITS = HTTPLimits()
 
 
-class Door:
-    """Lets requests in, one after another check, and looks after those that last."""
+class Gateway:
+    """Checks each request before the app gets it, and ends streams whose token is no longer valid."""
 
-    def __init__(self, app: ASGIApp, bearer: Bearer | None, limits: HTTPLimits) -> None:
+    def __init__(self, app: ASGIApp, bearer: BearerTokens | None, limits: HTTPLimits) -> None:
         self._app = app
         self._bearer = bearer
         self._limits = limits
-        self._inside = 0
+        self._active_requests = 0
         self._streams: set[anyio.CancelScope] = set()
 
-    def hang_up(self) -> None:
+    def end_streams(self) -> None:
         """End the streams of sessions, which have no end of their own. Subscriptions are the server's to end."""
         for stream in list(self._streams):
             stream.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer why not."""
+        """Pass a request on, or answer why it is refused."""
         try:
-            ticket = await self._admit(scope)
-            with self._room():
-                await self._serve(ticket, scope, Paced(receive, _Sessionless.around(scope, send), self._limits))
-        except* Refused as refusals:
-            await _first(refusals).answer(scope, receive, send)
-        except* Gone:
+            admitted = await self._admit(scope)
+            with self._counted():
+                await self._handle(
+                    admitted, scope, TimedChannel(receive, _SessionHeaderFilter.around(scope, send), self._limits)
+                )
+        except* RequestRefused as refusals:
+            await _first_refusal(refusals).answer(scope, receive, send)
+        except* ClientGone:
             _logger.debug("a client hung up")
 
-    async def _admit(self, scope: Scope) -> Ticket | None:
+    async def _admit(self, scope: Scope) -> AdmittedToken | None:
         check_method(scope)
         check_query(scope)
         if self._bearer is not None:
@@ -84,31 +103,31 @@ class Door:
         return None
 
     @contextmanager
-    def _room(self) -> Iterator[None]:
-        if self._inside >= self._limits.requests:
-            raise Refused(503, "unavailable", "Too many requests at once", {"Retry-After": "1"})
-        self._inside += 1
+    def _counted(self) -> Iterator[None]:
+        if self._active_requests >= self._limits.requests:
+            raise RequestRefused(503, "unavailable", "Too many requests at once", {"Retry-After": "1"})
+        self._active_requests += 1
         try:
             yield
         finally:
-            self._inside -= 1
+            self._active_requests -= 1
 
-    async def _serve(self, ticket: Ticket | None, scope: Scope, paced: "Paced") -> None:
+    async def _handle(self, admitted: AdmittedToken | None, scope: Scope, paced: "TimedChannel") -> None:
         headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         scope = {**scope, "headers": headers}
-        if ticket is not None:
-            scope |= {VERIFIED: ticket.verified, "user": user_of(ticket.verified)}
+        if admitted is not None:
+            scope |= {VERIFIED: admitted.verified, "user": sdk_user(admitted.verified)}
         if _is_stream(scope):
-            await self._stream(ticket, scope, paced)
+            await self._stream(admitted, scope, paced)
         else:
             await self._app(scope, paced.receive, paced.send)
 
-    async def _stream(self, ticket: Ticket | None, scope: Scope, paced: "Paced") -> None:
-        """Serve what has no end of its own, until the client leaves, the server stops or the token holds no more."""
+    async def _stream(self, admitted: AdmittedToken | None, scope: Scope, paced: "TimedChannel") -> None:
+        """Serve a stream until the client leaves, the server stops, or the token is no longer valid."""
         with anyio.CancelScope() as stream:
             if scope["method"] == "GET":
                 self._streams.add(stream)
-            watch = asyncio.create_task(self._watch(ticket, stream))
+            watch = asyncio.create_task(self._recheck_token(admitted, stream))
             try:
                 await self._app(scope, paced.receive, paced.send)
             finally:
@@ -116,17 +135,17 @@ class Door:
                 self._streams.discard(stream)
         await paced.finish()
 
-    async def _watch(self, ticket: Ticket | None, stream: anyio.CancelScope) -> None:
-        while ticket is not None and self._bearer is not None:
+    async def _recheck_token(self, admitted: AdmittedToken | None, stream: anyio.CancelScope) -> None:
+        while admitted is not None and self._bearer is not None:
             await asyncio.sleep(self._limits.recheck)
-            if not await self._bearer.still_holds(ticket):
+            if not await self._bearer.is_still_valid(admitted):
                 stream.cancel()
                 return
 
 
-def _first(group: BaseExceptionGroup[Refused]) -> Refused:
+def _first_refusal(group: BaseExceptionGroup[RequestRefused]) -> RequestRefused:
     inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+    return _first_refusal(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 def _is_stream(scope: Scope) -> bool:
@@ -135,7 +154,7 @@ def _is_stream(scope: Scope) -> bool:
 
 
 @attrs.frozen
-class _Sessionless:
+class _SessionHeaderFilter:
     """Names no session in the refusal of a request that belonged to none: what the SDK made for it is gone already."""
 
     _send: Send
@@ -151,7 +170,7 @@ class _Sessionless:
         await self._send(message)
 
 
-class Paced:
+class TimedChannel:
     """What a request reads and writes, each within its time."""
 
     def __init__(self, receive: Receive, send: Send, limits: HTTPLimits) -> None:
@@ -170,9 +189,9 @@ class Paced:
             async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()
         except TimeoutError:
-            raise Refused(408, "request_timeout", "The request took too long", {"Connection": "close"}) from None
+            raise RequestRefused(408, "request_timeout", "The request took too long", {"Connection": "close"}) from None
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientGone
         self._is_read = not message.get("more_body", False)
         return message
 
@@ -182,10 +201,68 @@ class Paced:
             async with asyncio.timeout(self._limits.send):
                 await self._send(message)
         except TimeoutError:
-            raise Gone from None
+            raise ClientGone from None
         self._is_answering = message["type"] == "http.response.start" or bool(message.get("more_body", False))
 
     async def finish(self) -> None:
         """End an answer that was cut off."""
         if self._is_answering:
             await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+# -- Sessions
+
+
+def principal_of(context: ServerRequestContext[Any, Any]) -> Principal | None:
+    """Return whom the request's token stands for. Without one it is nobody: None, which a server refuses."""
+    verified = verified_of(context)
+    return None if verified is None else verified.principal
+
+
+def verified_of(context: ServerRequestContext[Any, Any]) -> Verified | None:
+    """Return what the request's token stands for; None where no token is asked for."""
+    scope = getattr(context.request, "scope", None)
+    found = scope.get(VERIFIED) if isinstance(scope, Mapping) else None
+    return found if isinstance(found, Verified) else None
+
+
+class SessionManager:
+    """The SDK's session manager, made anew each time the app starts: one runs only once."""
+
+    def __init__(self, server: Server[Any], close: Close | None, limits: HTTPLimits) -> None:
+        self._server = server
+        self._close = close
+        self._limits = limits
+        self._manager: StreamableHTTPSessionManager | None = None
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Handle requests until the end of the block."""
+        if self._manager is not None:
+            raise RuntimeError("this app is running already; make another one with http_app")
+        manager = StreamableHTTPSessionManager(
+            self._server,
+            session_idle_timeout=self._limits.idle,
+            max_request_body_size=self._limits.body,
+            max_sessions=self._limits.sessions,
+        )
+        failure: Exception | None = None
+        async with manager.run():
+            self._manager = manager
+            try:
+                yield
+            except Exception as error:  # noqa: BLE001 - raised below: the manager would wrap it in a group
+                failure = error
+            finally:
+                self._manager = None
+                if self._close is not None:
+                    await self._close()
+        if failure is not None:
+            raise failure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request to the SDK."""
+        if self._manager is None:
+            _logger.error("the app is not running: enter app.router.lifespan_context(app) in the parent's lifespan")
+            raise RequestRefused(503, "unavailable", "The server is not running")
+        await self._manager.handle_request(scope, receive, send)

@@ -19,15 +19,15 @@ QUOTED = re.compile(r"[\x21\x23-\x5B\x5D-\x7E]+")
 """What may stand in quotes in a header."""
 
 
-def listed(given: Sequence[str]) -> list[str]:
+def as_list(given: Sequence[str]) -> list[str]:
     """Return *given* as a list; one text in place of several is a slip."""
     if isinstance(given, str):
         raise TypeError(f"expected a list, got the string {given!r}; write [{given!r}]")
     return list(given)
 
 
-def address_of(url: str) -> SplitResult:
-    """Take the address of a resource apart; one with user, query or fragment names none."""
+def parse_resource_url(url: str) -> SplitResult:
+    """Take the address of a resource apart; one with user, query or fragment is invalid."""
     parts = urlsplit(url if QUOTED.fullmatch(url) else "")
     is_bare = not (parts.query or parts.fragment or "@" in parts.netloc)
     if parts.scheme not in ("http", "https") or not HOST.fullmatch(parts.netloc.lower()) or not is_bare:
@@ -35,10 +35,10 @@ def address_of(url: str) -> SplitResult:
     return parts
 
 
-def plain_address(url: str) -> tuple[str, str, str] | None:
-    """Return an address in the form that two are compared in; None if it is none."""
+def comparable_url(url: str) -> tuple[str, str, str] | None:
+    """Return an address in the form that two are compared in; None if it is invalid."""
     try:
-        parts = address_of(url)
+        parts = parse_resource_url(url)
     except ValueError:
         return None
     usual = ":443" if parts.scheme == "https" else ":80"
@@ -47,7 +47,7 @@ def plain_address(url: str) -> tuple[str, str, str] | None:
 
 def metadata_url(resource_url: str) -> str:
     """Return where RFC 9728 wants the metadata of a resource: at the root, with the resource's path behind it."""
-    parts = address_of(resource_url)
+    parts = parse_resource_url(resource_url)
     return f"{parts.scheme}://{parts.netloc}{_metadata_path(parts.path)}"
 
 
@@ -61,7 +61,7 @@ def metadata_routes(
     """Return the route of the metadata, if tokens are asked for and the address is known."""
     if verifier is None or resource_url is None:
         return []
-    issuers = listed(servers) or ([verifier.issuer] if isinstance(verifier, JWTVerifier) else [])
+    issuers = as_list(servers) or ([verifier.issuer] if isinstance(verifier, JWTVerifier) else [])
     document = {
         "resource": resource_url,
         "authorization_servers": [url for url in issuers if urlsplit(url).scheme in ("http", "https")],
@@ -70,9 +70,9 @@ def metadata_routes(
     }
     filled = {key: value for key, value in document.items() if value}
 
-    async def tell(_: Request) -> JSONResponse:
+    async def send_metadata(_: Request) -> JSONResponse:
         return JSONResponse(filled, headers={"Cache-Control": "public, max-age=3600"})
 
-    path = _metadata_path(address_of(resource_url).path)
+    path = _metadata_path(parse_resource_url(resource_url).path)
     # Public, and read by pages before they have a token: any origin may.
-    return [Route(path, cors_middleware(tell, ["GET", "OPTIONS"]), methods=["GET", "OPTIONS"])]
+    return [Route(path, cors_middleware(send_metadata, ["GET", "OPTIONS"]), methods=["GET", "OPTIONS"])]

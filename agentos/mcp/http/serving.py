@@ -1,55 +1,50 @@
 """Streamable HTTP: who may speak to the server, and within which bounds.
 
-A request passes, in this order: its Host, its path, its Origin, its method, its token, the room that is left, its pace.
-Then it reaches the SDK's session manager. What is refused is answered here, in few words that quote nothing.
+A request passes, in this order: its Host, its path, its Origin, its method, its token, then the
+limits on requests at once and on time.
+Then it reaches the SDK's session manager. A refusal quotes nothing of the request.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from agentos.mcp.auth import Verified, Verifier, is_loopback
-from agentos.mcp.http.bearer import Bearer
-from agentos.mcp.http.gateway import DEFAULT_LIMITS, VERIFIED, Door, HTTPLimits
+from agentos.mcp.auth import Verifier, is_loopback
+from agentos.mcp.http.gateway import DEFAULT_LIMITS, Close, Gateway, HTTPLimits, SessionManager, principal_of
 from agentos.mcp.http.request_checks import (
     METHODS,
-    Checked,
-    Refused,
+    BearerTokens,
+    CheckedApp,
+    allowed_host_names,
+    allowed_origin_names,
     check_host,
     check_origin,
-    hosts_allowed,
-    origins_allowed,
 )
 from agentos.mcp.http.resource_metadata import WELL_KNOWN, metadata_routes
-from agentos.mcp.http.web_server import bracketed, listening, run_server, server_for
-from agentos.mcp.server.host_protocol import Host
+from agentos.mcp.http.web_server import host_in_url, listening_socket, make_web_server, run_web_server
+from agentos.mcp.server.served_host import ServedHost
 from agentos.model.principal import Principal
 
 if TYPE_CHECKING:
-    from agentos.mcp.server.server import Resolver
+    from agentos.mcp.server.mcp_server import Resolver
 
 _logger = logging.getLogger("agentos.mcp.http.serving")
 
-Close: TypeAlias = Callable[[], Awaitable[None]]
-
 
 def http_app(
-    host: Host,
+    host: ServedHost,
     *,
     verifier: Verifier | None,
     principal: "Principal | Resolver | None" = None,
@@ -64,8 +59,8 @@ def http_app(
 ) -> Starlette:
     """Return an app that serves what *host* offers to whom each token stands for.
 
-    verifier: tells whom a token stands for. None takes requests from this machine alone, all of them for *principal*,
-        or for whom that function finds.
+    verifier: finds out whom a token stands for. None takes requests from this machine alone, all of them for
+        *principal*, or for whom that function finds.
     resource_url: the address by which clients know the endpoint. Tokens may be bound to it, and its metadata is
         advertised and served.
     authorization_servers: where clients get tokens; left out, a JWTVerifier's issuer.
@@ -76,7 +71,7 @@ def http_app(
     A parent that mounts the app enters `app.router.lifespan_context(app)` in its own lifespan and adds
     `root_routes(app)` to its routes.
     """
-    from agentos.mcp.server.server import MCPServer
+    from agentos.mcp.server.mcp_server import MCPServer
 
     if verifier is not None and principal is not None:
         raise ValueError("http_app: with a verifier the token says who calls; leave principal out")
@@ -117,37 +112,37 @@ def app_for(
         raise ValueError(f"path: expected a path such as /mcp, got {path!r}")
     if verifier is None and required_scopes:
         raise ValueError("required_scopes: without a verifier there are no tokens that could have them; give one")
-    hosts = hosts_allowed(allowed_hosts, resource_url, is_open=verifier is None)
-    origins = origins_allowed(allowed_origins)
-    sessions = _Sessions(server, close, limits)
-    bearer = None if verifier is None else Bearer(verifier, resource_url, required_scopes)
-    door = Door(AuthContextMiddleware(sessions), bearer, limits)
-    endpoint: ASGIApp = door
+    hosts = allowed_host_names(allowed_hosts, resource_url, is_open=verifier is None)
+    origins = allowed_origin_names(allowed_origins)
+    sessions = SessionManager(server, close, limits)
+    bearer = None if verifier is None else BearerTokens(verifier, resource_url, required_scopes)
+    gateway = Gateway(AuthContextMiddleware(sessions), bearer, limits)
+    endpoint: ASGIApp = gateway
     if origins:
         endpoint = CORSMiddleware(
-            door,
+            gateway,
             allow_origins=sorted(origins),
             allow_methods=METHODS,
             allow_headers=["*"],
             expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
         )
-    described = metadata_routes(verifier, resource_url, authorization_servers, required_scopes)
-    routes = [Route(path, Checked(endpoint, partial(check_origin, origins))), *described]
-    if described:
-        routes.append(Route(WELL_KNOWN, described[0].app))
+    metadata = metadata_routes(verifier, resource_url, authorization_servers, required_scopes)
+    routes = [Route(path, CheckedApp(endpoint, partial(check_origin, origins))), *metadata]
+    if metadata:
+        routes.append(Route(WELL_KNOWN, metadata[0].app))
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Checked, partial(check_host, hosts))],
+        middleware=[Middleware(CheckedApp, partial(check_host, hosts))],
         lifespan=lambda _: sessions.run(),
     )
     app.router.redirect_slashes = False  # an address that is not ours is not found, rather than sent elsewhere
-    app.state.root_routes = described
-    app.state.end_streams = partial(_end_streams, door, close)
+    app.state.root_routes = metadata
+    app.state.end_streams = partial(_end_streams, gateway, close)
     return app
 
 
-async def _end_streams(door: "Door", close: Close | None) -> None:
-    door.hang_up()
+async def _end_streams(gateway: "Gateway", close: Close | None) -> None:
+    gateway.end_streams()
     if close is not None:
         await close()
 
@@ -157,61 +152,8 @@ def root_routes(app: Starlette) -> list[Route]:
     return list(app.state.root_routes)
 
 
-def principal_of(context: ServerRequestContext[Any, Any]) -> Principal | None:
-    """Return whom the request's token stands for. Without one it is nobody: None, which a server refuses."""
-    verified = verified_of(context)
-    return None if verified is None else verified.principal
-
-
-def verified_of(context: ServerRequestContext[Any, Any]) -> Verified | None:
-    """Return what the request's token stands for; None where no token is asked for."""
-    scope = getattr(context.request, "scope", None)
-    found = scope.get(VERIFIED) if isinstance(scope, Mapping) else None
-    return found if isinstance(found, Verified) else None
-
-
-class _Sessions:
-    """The SDK's session manager, made anew each time the app starts: one runs only once."""
-
-    def __init__(self, server: Server[Any], close: Callable[[], Awaitable[None]] | None, limits: HTTPLimits) -> None:
-        self._server = server
-        self._close = close
-        self._limits = limits
-        self._manager: StreamableHTTPSessionManager | None = None
-
-    @asynccontextmanager
-    async def run(self) -> AsyncIterator[None]:
-        if self._manager is not None:
-            raise RuntimeError("this app is running already; make another one with http_app")
-        manager = StreamableHTTPSessionManager(
-            self._server,
-            session_idle_timeout=self._limits.idle,
-            max_request_body_size=self._limits.body,
-            max_sessions=self._limits.sessions,
-        )
-        failure: Exception | None = None
-        async with manager.run():
-            self._manager = manager
-            try:
-                yield
-            except Exception as error:  # noqa: BLE001 - raised below: the manager would wrap it in a group
-                failure = error
-            finally:
-                self._manager = None
-                if self._close is not None:
-                    await self._close()
-        if failure is not None:
-            raise failure
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._manager is None:
-            _logger.error("the app is not running: enter app.router.lifespan_context(app) in the parent's lifespan")
-            raise Refused(503, "unavailable", "The server is not running")
-        await self._manager.handle_request(scope, receive, send)
-
-
 async def serve_http(
-    host: Host,
+    host: ServedHost,
     *,
     bind: str = "127.0.0.1",
     port: int = 8000,
@@ -236,15 +178,15 @@ async def serve_http(
     _check_bind(bind, verifier, resource_url)
     if (tls_cert is None) != (tls_key is None):
         raise ValueError("serve_http: tls_cert and tls_key go together; give both or none")
-    with listening(bind, port) as listener:
+    with listening_socket(bind, port) as listener:
         scheme = "http" if tls_cert is None else "https"
-        address = f"{scheme}://{bracketed(bind)}:{listener.getsockname()[1]}{path}"
+        address = f"{scheme}://{host_in_url(bind)}:{listener.getsockname()[1]}{path}"
         if verifier is not None and resource_url is None:
             resource_url = address
         app = http_app(host, verifier=verifier, resource_url=resource_url, path=path, limits=limits, **options)
-        server = server_for(app, limits, tls_cert, tls_key, tls_key_password)
+        server = make_web_server(app, limits, tls_cert, tls_key, tls_key_password)
         async with app.router.lifespan_context(app):
-            await run_server(server, listener, partial(_tell, ready, address))
+            await run_web_server(server, listener, partial(_report_ready, ready, address))
 
 
 def _check_bind(bind: str, verifier: Verifier | None, resource_url: str | None) -> None:
@@ -261,7 +203,7 @@ def _check_bind(bind: str, verifier: Verifier | None, resource_url: str | None) 
         )
 
 
-def _tell(ready: asyncio.Event | Callable[[str], object] | None, address: str) -> None:
+def _report_ready(ready: asyncio.Event | Callable[[str], object] | None, address: str) -> None:
     if isinstance(ready, asyncio.Event):
         ready.set()
     elif ready is not None:

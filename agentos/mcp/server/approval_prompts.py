@@ -1,4 +1,4 @@
-"""Approval in place: a call that waits for a person is put before the person who sits at the client.
+"""Ask the person at the client to approve a call that waits for approval.
 
 In the era of sessions the server asks while the call waits. In the era without, the result says what is asked, and the
 client answers by calling again: then the stored proposal is applied, and no new one is made.
@@ -18,17 +18,17 @@ from mcp_types.version import is_version_at_least
 from pydantic import ValidationError
 
 from agentos.access.proposals import Proposal, ProposalError
-from agentos.mcp.server.client_calls import Calls
-from agentos.mcp.server.content import as_json, clipped, visible
-from agentos.mcp.server.host_protocol import Host
+from agentos.mcp.server.client_calls import ClientCalls
+from agentos.mcp.server.served_host import ServedHost
 from agentos.mcp.server.shown_tools import is_modern
+from agentos.mcp.server.wire_format import as_json, clipped, visible
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 from agentos.secrets.masking import MaskingLogger
 
 Context = ServerRequestContext[Any, Any]
 
-SHOWN_LIMIT = 8_000
+DATA_LIMIT = 8_000
 """How many characters of arguments or of a preview a person is shown."""
 REASON_LIMIT = 500
 _KEY = "approval"
@@ -55,15 +55,15 @@ FORM: dict[str, Any] = {
 
 
 @attrs.frozen
-class _Said:
-    """What a person said: nothing, if the question was dismissed or could not be put."""
+class _PersonDecision:
+    """What a person decided; None if the question was dismissed or could not be asked."""
 
     decision: Literal["approve", "reject"] | None
     reason: str = ""
 
 
-def question_of(proposal: Proposal, host: Host) -> str:
-    """Say in words what exactly will run."""
+def approval_question(proposal: Proposal, host: ServedHost) -> str:
+    """Return a text that says exactly what will run."""
     arguments = host.extensions.masker.mask_data(dict(proposal.arguments or {}))
     version = f" {proposal.version}" if proposal.version else ""
     lines = [
@@ -74,21 +74,21 @@ def question_of(proposal: Proposal, host: Host) -> str:
     ]
     if proposal.shadows:
         lines.append(f"It stands in front of: {', '.join(proposal.shadows)}")
-    lines.append(f"Arguments: {_shown(arguments)}")
+    lines.append(f"Arguments: {_readable(arguments)}")
     if proposal.preview != arguments:
-        lines.append(f"Preview: {_shown(proposal.preview)}")
+        lines.append(f"Preview: {_readable(proposal.preview)}")
     lines.append(f"It can be approved until {proposal.expires_at.isoformat(timespec='seconds')}.")
     return visible("\n".join(lines))
 
 
-def _shown(data: Any) -> str:
+def _readable(data: Any) -> str:
     text = as_json(data, indent=2)
-    if len(text) <= SHOWN_LIMIT:
+    if len(text) <= DATA_LIMIT:
         return text
-    return f"{clipped(text, SHOWN_LIMIT)} Reject it unless you know the rest."
+    return f"{clipped(text, DATA_LIMIT)} Reject it unless you know the rest."
 
 
-def can_be_asked(ctx: Context) -> bool:
+def can_elicit(ctx: Context) -> bool:
     """Tell whether the client said that it can put a form before a person, and can be reached with one."""
     declared = ctx.session.client_capabilities
     elicitation = None if declared is None else declared.elicitation
@@ -99,38 +99,40 @@ def can_be_asked(ctx: Context) -> bool:
     return is_version_at_least(ctx.protocol_version, _ELICITS_SINCE) and ctx.session.can_send_request
 
 
-class Asking:
-    """Puts proposals before the person at a client, and does what that person says."""
+class ApprovalPrompts:
+    """Asks the person at a client about proposals, and carries out the decision."""
 
-    def __init__(self, host: Host, calls: Calls, logger: MaskingLogger, *, has_tools: bool) -> None:
+    def __init__(self, host: ServedHost, calls: ClientCalls, logger: MaskingLogger, *, has_tools: bool) -> None:
         self._host = host
         self._calls = calls
         self._logger = logger
         self._has_tools = has_tools
 
-    async def about(self, ctx: Context, result: ToolResult, who: Principal) -> ToolResult | types.InputRequiredResult:
-        """Return what a call comes to that waits for approval: the answer of a person, or that it waits."""
+    async def ask_or_wait(
+        self, ctx: Context, result: ToolResult, who: Principal
+    ) -> ToolResult | types.InputRequiredResult:
+        """Return the result of a call that needs approval: what a person decided, or that it waits."""
         proposal = await self._proposal_of(result, who)
-        if proposal is None or not can_be_asked(ctx):
-            return self._waiting(result, proposal)
+        if proposal is None or not can_elicit(ctx):
+            return self._waiting_result(result, proposal)
         if is_modern(ctx):
-            return self._question(proposal)
-        return await self._answered(ctx, proposal, await self._ask(ctx, proposal, who), who, result)
+            return self._input_required(proposal)
+        return await self._carry_out(ctx, proposal, await self._ask(ctx, proposal, who), who, result)
 
-    async def resumed(
+    async def resume(
         self, ctx: Context, params: types.CallToolRequestParams, who: Principal
     ) -> ToolResult | types.InputRequiredResult:
-        """Return what a repeated call comes to. Its state was sealed by this server, for this principal and call."""
-        id = _proposal_in(params.request_state)
-        proposal = await self._own(id, who)
+        """Return the result of a repeated call. Its state was sealed by this server, for this principal and call."""
+        id = _proposal_id_in(params.request_state)
+        proposal = await self._find_own(id, who)
         if proposal is None:
-            return ToolResult.fail("ProposalInvalid", "what was asked about is not there any more; make the call again")
-        said = _said(params.input_responses)
-        if said is not None:
-            return await self._answered(ctx, proposal, said, who, _unanswered(proposal))
-        if proposal.state == "proposed" and can_be_asked(ctx):
-            return self._question(proposal)
-        return await self._open(proposal, who, _unanswered(proposal))
+            return ToolResult.fail("ProposalInvalid", "the proposal no longer exists; make the call again")
+        decision = _decision_in(params.input_responses)
+        if decision is not None:
+            return await self._carry_out(ctx, proposal, decision, who, _unanswered(proposal))
+        if proposal.state == "proposed" and can_elicit(ctx):
+            return self._input_required(proposal)
+        return await self._left_undecided(proposal, who, _unanswered(proposal))
 
     async def apply(self, ctx: Context, id: str, who: Principal) -> ToolResult:
         """Run what was proposed, for a client that may want its progress and may cancel it."""
@@ -148,32 +150,32 @@ class Asking:
 
     async def _proposal_of(self, result: ToolResult, who: Principal) -> Proposal | None:
         id = result.error.details.get("proposal_id") if result.error is not None else None
-        proposal = await self._own(id, who)
+        proposal = await self._find_own(id, who)
         return proposal if proposal is not None and proposal.state == "proposed" else None
 
-    async def _own(self, id: Any, who: Principal) -> Proposal | None:
-        """Return a proposal of *who*: an id may come from anywhere, and a token is none."""
+    async def _find_own(self, id: Any, who: Principal) -> Proposal | None:
+        """Return a proposal of *who*: the id is untrusted, and a token is not accepted as one."""
         try:
             proposal = await self._host.approvals.describe(id)
         except ProposalError:
             return None
         return proposal if proposal.principal.key == who.key and proposal.id == id else None
 
-    def _question(self, proposal: Proposal) -> types.InputRequiredResult:
-        asked = types.ElicitRequest(
-            params=types.ElicitRequestFormParams(message=question_of(proposal, self._host), requested_schema=FORM)
+    def _input_required(self, proposal: Proposal) -> types.InputRequiredResult:
+        request = types.ElicitRequest(
+            params=types.ElicitRequestFormParams(message=approval_question(proposal, self._host), requested_schema=FORM)
         )
         return types.InputRequiredResult(
-            input_requests={_KEY: asked}, request_state=json.dumps({"proposal": proposal.id})
+            input_requests={_KEY: request}, request_state=json.dumps({"proposal": proposal.id})
         )
 
-    async def _ask(self, ctx: Context, proposal: Proposal, who: Principal) -> _Said:
-        """Ask while the call waits, for as long as the proposal lasts. Who can't be reached has said nothing."""
+    async def _ask(self, ctx: Context, proposal: Proposal, who: Principal) -> _PersonDecision:
+        """Ask while the call waits, until the proposal expires. A client that can't be reached leaves it undecided."""
         lasts = (proposal.expires_at - proposal.created_at).total_seconds()
         answer = None
         with anyio.move_on_after(lasts):
             try:
-                message = question_of(proposal, self._host)
+                message = approval_question(proposal, self._host)
                 answer = await ctx.session.elicit_form(message, FORM, related_request_id=ctx.request_id)
             except (MCPError, ValidationError) as error:
                 self._logger.info("a client could not be asked about proposal %s: %s", proposal.id, error)
@@ -181,29 +183,29 @@ class Asking:
                 with anyio.CancelScope(shield=True):
                     await self.reject(proposal.id, "its call was cancelled while somebody was asked", who)
                 raise
-        return _Said(None) if answer is None else _decision_of(answer)
+        return _PersonDecision(None) if answer is None else _decision_of_form(answer)
 
     # -- answers -----------------------------------------------------------------------------------------------
 
-    async def _answered(
-        self, ctx: Context, proposal: Proposal, said: _Said, who: Principal, result: ToolResult
+    async def _carry_out(
+        self, ctx: Context, proposal: Proposal, decision: _PersonDecision, who: Principal, result: ToolResult
     ) -> ToolResult:
-        if said.decision == "approve":
+        if decision.decision == "approve":
             return await self.apply(ctx, proposal.id, who)
-        if said.decision == "reject":
-            fault = await self.reject(proposal.id, said.reason, who)
-            return fault or ToolResult.fail("Refused", f"a person refused the call: {_reason(said.reason)}")
-        return await self._open(proposal, who, result)
+        if decision.decision == "reject":
+            fault = await self.reject(proposal.id, decision.reason, who)
+            return fault or ToolResult.fail("Refused", f"a person refused the call: {_reason(decision.reason)}")
+        return await self._left_undecided(proposal, who, result)
 
-    async def _open(self, proposal: Proposal, who: Principal, result: ToolResult) -> ToolResult:
-        """Return what a call comes to that nobody decided on here: maybe somebody did elsewhere, or it is too late."""
-        now = await self._own(proposal.id, who)
+    async def _left_undecided(self, proposal: Proposal, who: Principal, result: ToolResult) -> ToolResult:
+        """Return the result of a call that was not decided here; it may be decided elsewhere, or expired."""
+        now = await self._find_own(proposal.id, who)
         if now is None or now.state == "proposed":
-            return self._waiting(result, now)
+            return self._waiting_result(result, now)
         message = f"nobody decided here, and the proposal is {now.state} by now"
         return ToolResult.fail("ProposalInvalid", message)
 
-    def _waiting(self, result: ToolResult, proposal: Proposal | None) -> ToolResult:
+    def _waiting_result(self, result: ToolResult, proposal: Proposal | None) -> ToolResult:
         """Return the result of a call that waits, with how it can be approved."""
         if proposal is None:
             way = "A person approves it at the host."
@@ -217,8 +219,8 @@ class Asking:
         return attrs.evolve(result, content=f"{result.content.rstrip('. ')}. {way}", output=None)
 
 
-def _reason(words: str) -> str:
-    return clipped(words.strip(), REASON_LIMIT) or "no reason given"
+def _reason(text: str) -> str:
+    return clipped(text.strip(), REASON_LIMIT) or "no reason given"
 
 
 def _unanswered(proposal: Proposal) -> ToolResult:
@@ -227,7 +229,7 @@ def _unanswered(proposal: Proposal) -> ToolResult:
     return ToolResult.fail("ApprovalRequired", message)
 
 
-def _proposal_in(state: str | None) -> str | None:
+def _proposal_id_in(state: str | None) -> str | None:
     """Return the proposal that a state names; its seal was checked before."""
     try:
         named = json.loads(state or "")
@@ -237,19 +239,19 @@ def _proposal_in(state: str | None) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _said(responses: Mapping[str, Any] | None) -> _Said | None:
-    """Return what the client's answer says; None if it has none."""
+def _decision_in(responses: Mapping[str, Any] | None) -> _PersonDecision | None:
+    """Return the decision in the client's answers; None if it is missing."""
     answer = (responses or {}).get(_KEY)
-    return _decision_of(answer) if isinstance(answer, types.ElicitResult) else None
+    return _decision_of_form(answer) if isinstance(answer, types.ElicitResult) else None
 
 
-def _decision_of(answer: types.ElicitResult) -> _Said:
+def _decision_of_form(answer: types.ElicitResult) -> _PersonDecision:
     """Return what a form says. One that was dismissed, or says neither, leaves the question open."""
     content = answer.content or {}
     decision = content.get("decision")
     if answer.action == "accept" and decision == "approve":
-        return _Said("approve")
+        return _PersonDecision("approve")
     if answer.action == "decline" or (answer.action == "accept" and decision == "reject"):
         reason = content.get("reason")
-        return _Said("reject", reason if isinstance(reason, str) else "")
-    return _Said(None)
+        return _PersonDecision("reject", reason if isinstance(reason, str) else "")
+    return _PersonDecision(None)

@@ -9,9 +9,9 @@ from urllib.parse import quote, unquote
 
 import attrs
 
-from agentos.mcp.server.content import Item, as_json, clipped, encodable, visible
-from agentos.mcp.server.host_protocol import Host
-from agentos.mcp.server.shown_tools import Offer
+from agentos.mcp.server.served_host import ServedHost
+from agentos.mcp.server.shown_tools import ShownTools
+from agentos.mcp.server.wire_format import Item, as_json, clipped, encodable, visible
 from agentos.model.principal import Principal
 from agentos.schema.validation import to_plain_json
 from agentos.stacks.entry import Entry
@@ -47,7 +47,7 @@ TEMPLATES: list[Item] = [
 
 
 @attrs.frozen
-class Pack:
+class VisiblePack:
     """A pack as far as somebody may see it: with the tools that may be called."""
 
     name: str
@@ -57,31 +57,31 @@ class Pack:
 
     @property
     def uri(self) -> str:
-        """Return the address of what is told of the pack."""
+        """Return the address of the document about the pack."""
         return PACKS + quote(self.name, safe="")
 
 
 class Documents:
-    """Tells a principal about what it may call, and about nothing else."""
+    """Describes to a principal what it may call, and nothing else."""
 
-    def __init__(self, host: Host, offer: Offer) -> None:
+    def __init__(self, host: ServedHost, shown_tools: ShownTools) -> None:
         self._host = host
         self._masker = host.extensions.masker
-        self._offer = offer
+        self._shown = shown_tools
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
     def prompts(self, who: Principal) -> list[Item]:
         """Return the prompts of toolsets and tools, each under its fully-qualified name, and the whole."""
-        found = self._texts(who)
+        found = self._prompt_texts(who)
         if not found:
             return []
         whole = _prompt(INSTRUCTIONS, "Instructions", "Everything that the offered tools say about their use.")
         return [whole, *(_prompt(name, name, f"How {name} is to be used.") for name in found)]
 
     def prompt(self, name: str, who: Principal) -> Item | None:
-        """Return the messages of a prompt; None if there is none of that name."""
-        found = self._texts(who)
+        """Return the messages of a prompt; None if no prompt has that name."""
+        found = self._prompt_texts(who)
         if name == INSTRUCTIONS and found:
             text = self._host.tools.system_prompt(who)
         elif name in found:
@@ -92,13 +92,13 @@ class Documents:
         message = {"role": "user", "content": {"type": "text", "text": masked}}
         return {"messages": [message], "resultType": "complete"}
 
-    def _texts(self, who: Principal) -> dict[str, dict[str, None]]:
+    def _prompt_texts(self, who: Principal) -> dict[str, dict[str, None]]:
         """Return what toolsets and tools say, by `pack:id`, in the order of the list."""
         texts: dict[str, dict[str, None]] = {}
-        tools = self._offer.standing().tools
+        tools = self._shown.in_force().tools
         for info in self._host.tools.listed(who):
             tool = tools.get(info.name)
-            for id, text in () if tool is None else _said_by(tool):
+            for id, text in () if tool is None else _prompts_of(tool):
                 texts.setdefault(f"{_owner(info)}:{id}", {})[text] = None
         return texts
 
@@ -118,7 +118,7 @@ class Documents:
         ]
 
     def read(self, uri: str, who: Principal) -> Item | None:
-        """Return what is told at an address; None if nothing is, or nothing that *who* may see."""
+        """Return the document at an address; None if nothing is there, or nothing that *who* may see."""
         text = self._text_at(uri, who)
         if text is None:
             return None
@@ -130,12 +130,12 @@ class Documents:
             pack = self._packs(who).get(unquote(uri.removeprefix(PACKS)))
             return None if pack is None else self._about_pack(pack)
         if uri.startswith(TOOLS):
-            name = self._offer.own_name(unquote(uri.removeprefix(TOOLS)))
-            info = self._offer.visible(who).get(name)
+            name = self._shown.tool_name(unquote(uri.removeprefix(TOOLS)))
+            info = self._shown.callable_by(who).get(name)
             return None if info is None else "\n".join(self._about_tool(info, "#"))
         return None
 
-    def _packs(self, who: Principal) -> dict[str, Pack]:
+    def _packs(self, who: Principal) -> dict[str, VisiblePack]:
         tools: dict[str, list[ToolInfo]] = {}
         for info in self._host.tools.listed(who):
             tools.setdefault(_owner(info), []).append(info)
@@ -143,7 +143,7 @@ class Documents:
         made = ((name, infos, registry.get_active(infos[0].name)) for name, infos in tools.items())
         return {name: _pack(name, infos, entry) for name, infos, entry in made}
 
-    def _about_pack(self, pack: Pack) -> str:
+    def _about_pack(self, pack: VisiblePack) -> str:
         head = [f"# {visible(pack.name)}", "", f"Version: {visible(pack.version or 'none')}", ""]
         parts = ["\n".join([*head, *_quoted(self._masker.mask(pack.description))])]
         size = len(parts[0])
@@ -157,7 +157,7 @@ class Documents:
         return "\n".join(parts)
 
     def _about_tool(self, info: ToolInfo, heading: str) -> list[str]:
-        wire = self._offer.standing().names.wire(info.name)
+        wire = self._shown.in_force().names.wire(info.name)
         lines = [f"{heading} {visible(wire)}", "", f"Effect: {info.effect}. Pack: {visible(_owner(info))}.", ""]
         lines += _quoted(self._masker.mask(info.description))
         lines += ["Takes:", "", *self._fenced(info.input_schema)]
@@ -175,7 +175,7 @@ def _prompt(name: str, title: str, description: str) -> Item:
     return {"name": encodable(name), "title": encodable(title), "description": encodable(description)}
 
 
-def _said_by(tool: Tool) -> Iterable[tuple[str, str]]:
+def _prompts_of(tool: Tool) -> Iterable[tuple[str, str]]:
     if tool.toolset is not None and tool.toolset.system_prompt.strip():
         yield tool.toolset.id, tool.toolset.system_prompt.strip()
     if tool.system_prompt and tool.system_prompt.strip():
@@ -186,12 +186,12 @@ def _owner(info: ToolInfo) -> str:
     return info.fully_qualified_id.partition(":")[0]
 
 
-def _pack(name: str, infos: Sequence[ToolInfo], entry: Entry | None) -> Pack:
-    # The slot belongs to the house; what a host registers by itself has no pack behind it.
+def _pack(name: str, infos: Sequence[ToolInfo], entry: Entry | None) -> VisiblePack:
+    # The slot is internal to stacks; what a host registers itself has no pack.
     owner = None if entry is None or entry._slot is None else entry._slot.owner  # noqa: SLF001 - see above
     described = getattr(getattr(owner, "pack", None), "description", "")
     version = None if entry is None else entry.source.version
-    return Pack(name, version, described if isinstance(described, str) else "", tuple(infos))
+    return VisiblePack(name, version, described if isinstance(described, str) else "", tuple(infos))
 
 
 def _plain(text: str) -> str:

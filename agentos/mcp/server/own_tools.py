@@ -8,11 +8,12 @@ import attrs
 from mcp.server.context import ServerRequestContext
 
 from agentos.access.proposals import Proposal, ProposalError
-from agentos.mcp.server.approval_prompts import REASON_LIMIT, Asking
-from agentos.mcp.server.content import Item, annotations, clipped
-from agentos.mcp.server.host_protocol import Host
-from agentos.mcp.server.list_changed import Changes
-from agentos.mcp.server.shown_tools import Offer, is_modern
+from agentos.interop.mcp import effect_hints
+from agentos.mcp.server.approval_prompts import REASON_LIMIT, ApprovalPrompts
+from agentos.mcp.server.list_changed import ListChangeNotifier
+from agentos.mcp.server.served_host import ServedHost
+from agentos.mcp.server.shown_tools import ShownTools, is_modern
+from agentos.mcp.server.wire_format import Item, clipped
 from agentos.model.field_checks import did_you_mean
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
@@ -26,12 +27,12 @@ Handler = Callable[[Context, Principal, Mapping[str, Any]], Awaitable[ToolResult
 
 NAMES_LIMIT = 100
 """How many tools one call may load, and how many proposals one call lists."""
-_FOUND_TEXT = 500
+_DESCRIPTION_LIMIT = 500
 _HINTS = 3
 _NAMES_SEARCHED = 2_000
 
-SEARCHING = ("search_tools", "load_tools")
-DECIDING = ("proposals_list", "proposals_show", "proposals_apply", "proposals_reject")
+SEARCH_TOOL_NAMES = ("search_tools", "load_tools")
+PROPOSAL_TOOL_NAMES = ("proposals_list", "proposals_show", "proposals_apply", "proposals_reject")
 
 
 @attrs.frozen(eq=False)
@@ -52,7 +53,7 @@ class OwnTool:
             "title": name.replace("_", " ").capitalize(),
             "description": description,
             "inputSchema": whole,
-            "annotations": annotations(effect),
+            "annotations": effect_hints(effect),
         }
         return cls(item, Checker(whole, f"the input schema of {name!r}"), handler)
 
@@ -66,12 +67,12 @@ class OwnTool:
         return await self.handler(ctx, who, arguments)
 
 
-class Searching:
+class SearchTools:
     """`search_tools` and `load_tools`: what a client sees in place of more tools than it wants to be shown."""
 
-    def __init__(self, offer: Offer, changes: Changes, masker: Masker) -> None:
-        self._offer = offer
-        self._changes = changes
+    def __init__(self, shown_tools: ShownTools, notifier: ListChangeNotifier, masker: Masker) -> None:
+        self._shown = shown_tools
+        self._notifier = notifier
         self._masker = masker
 
     def tools(self) -> list[OwnTool]:
@@ -112,12 +113,12 @@ class Searching:
         ]
 
     async def _search(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002 - a handler
-        hits = await self._offer.search(arguments["query"], arguments["limit"], who)
-        names = self._offer.standing().names
+        hits = await self._shown.search(arguments["query"], arguments["limit"], who)
+        names = self._shown.in_force().names
         found = [
             {
                 "name": names.wire(hit.info.name),
-                "description": clipped(self._masker.mask(hit.info.description), _FOUND_TEXT),
+                "description": clipped(self._masker.mask(hit.info.description), _DESCRIPTION_LIMIT),
                 "effect": hit.info.effect,
                 "parameters": list(hit.info.input_schema.get("properties", {}))[:NAMES_LIMIT],
             }
@@ -128,33 +129,33 @@ class Searching:
         return ToolResult.ok({"tools": found})
 
     async def _load(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:
-        visible = self._offer.visible(who)
-        wanted = {name: self._offer.own_name(name) for name in dict.fromkeys(arguments["names"])}
+        visible = self._shown.callable_by(who)
+        wanted = {name: self._shown.tool_name(name) for name in dict.fromkeys(arguments["names"])}
         known = [name for name in wanted.values() if name in visible]
-        unknown = list(_told_of_unknown([name for name, own in wanted.items() if own not in visible], visible))
-        if self._offer.load(ctx, who, known):
-            await self._changes.tell_client(ctx, who)
-        items = self._offer.items([visible[name] for name in known], modern=is_modern(ctx))
+        unknown = list(_unknown_tools([name for name, own in wanted.items() if own not in visible], visible))
+        if self._shown.load(ctx, who, known):
+            await self._notifier.notify_client(ctx, who)
+        items = self._shown.items([visible[name] for name in known], modern=is_modern(ctx))
         shown = [{key: item[key] for key in ("name", "description", "inputSchema")} for item in items]
         if unknown and not known:
             return ToolResult.fail("UnknownTool", "; ".join(unknown))
         return ToolResult.ok({"loaded": shown, "unknown": unknown})
 
 
-def _told_of_unknown(names: Sequence[str], known: Iterable[str]) -> Iterator[str]:
-    """Say of each name that it is none; of the first few also what was probably meant, which takes long to find."""
+def _unknown_tools(names: Sequence[str], known: Iterable[str]) -> Iterator[str]:
+    """Say of each name that it is unknown; of the first few also what was probably meant, which is slow to find."""
     searched = list(itertools.islice(known, _NAMES_SEARCHED))
     for number, name in enumerate(names):
         hint = did_you_mean(name[:100], searched) if number < _HINTS else ""
         yield f"there is no tool called {name[:100]!r}{hint}"
 
 
-class Deciding:
+class ProposalTools:
     """`proposals_*`: how a client that can't ask a person lists, applies and rejects what waits."""
 
-    def __init__(self, host: Host, asking: Asking) -> None:
+    def __init__(self, host: ServedHost, prompts: ApprovalPrompts) -> None:
         self._host = host
-        self._asking = asking
+        self._prompts = prompts
 
     def tools(self) -> list[OwnTool]:
         """Return all four."""
@@ -188,23 +189,25 @@ class Deciding:
     async def _list(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002 - a handler
         pending = await self._host.approvals.pending(None if _is_host(who) else who)
         mine = [proposal for proposal in pending if self._may_see(proposal, who)]
-        shown = [_told(proposal) for proposal in mine[:NAMES_LIMIT]]
+        shown = [_summary(proposal) for proposal in mine[:NAMES_LIMIT]]
         content = None if mine else "Nothing waits for approval."
         return ToolResult.ok({"proposals": shown, "waiting": len(mine)}, content)
 
     async def _show(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002 - a handler
         proposal = await self._find(arguments["id"], who)
-        return _no_such(arguments["id"]) if proposal is None else ToolResult.ok(_told(proposal, whole=True))
+        return _unknown_proposal(arguments["id"]) if proposal is None else ToolResult.ok(_summary(proposal, whole=True))
 
     async def _apply(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:
         proposal = await self._find(arguments["id"], who)
-        return _no_such(arguments["id"]) if proposal is None else await self._asking.apply(ctx, proposal.id, who)
+        return (
+            _unknown_proposal(arguments["id"]) if proposal is None else await self._prompts.apply(ctx, proposal.id, who)
+        )
 
     async def _reject(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002 - a handler
         proposal = await self._find(arguments["id"], who)
         if proposal is None:
-            return _no_such(arguments["id"])
-        fault = await self._asking.reject(proposal.id, arguments["reason"], who)
+            return _unknown_proposal(arguments["id"])
+        fault = await self._prompts.reject(proposal.id, arguments["reason"], who)
         return fault or ToolResult.ok({"id": proposal.id, "state": "rejected"})
 
     async def _find(self, id: str, who: Principal) -> Proposal | None:
@@ -221,9 +224,9 @@ class Deciding:
         return proposal.principal.key == who.key and self._host.tools.get_tool(proposal.tool, who) is not None
 
 
-def _told(proposal: Proposal, *, whole: bool = False) -> dict[str, Any]:
-    """Return what a client is told; a token is never in it."""
-    told: dict[str, Any] = {
+def _summary(proposal: Proposal, *, whole: bool = False) -> dict[str, Any]:
+    """Return what a client may see of a proposal; a token is never in it."""
+    summary: dict[str, Any] = {
         "id": proposal.id,
         "tool": proposal.tool,
         "effect": proposal.effect,
@@ -233,7 +236,7 @@ def _told(proposal: Proposal, *, whole: bool = False) -> dict[str, Any]:
         "principal": proposal.principal.key,
     }
     if whole:
-        told |= {
+        summary |= {
             "arguments": dict(proposal.arguments or {}),
             "preview": proposal.preview,
             "pack": proposal.pack,
@@ -242,14 +245,14 @@ def _told(proposal: Proposal, *, whole: bool = False) -> dict[str, Any]:
             "shadows": list(proposal.shadows),
             "note": proposal.note,
         }
-    return told
+    return summary
 
 
 def _is_host(who: Principal) -> bool:
     return who.kind == "system" and "*" in who.held
 
 
-def _no_such(id: str) -> ToolResult:
+def _unknown_proposal(id: str) -> ToolResult:
     return ToolResult.fail(
         "ProposalInvalid", f"there is no proposal {id[:64]!r}; `proposals_list` lists those that wait"
     )

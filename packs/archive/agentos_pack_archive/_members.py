@@ -71,7 +71,7 @@ def open_archive(file: BinaryIO, size: int, limits: Limits) -> Archive:
     with telling():
         format = _format_of(file, size)
         members = _zip_members(file, size, limits) if format == "zip" else _tar_members(file, format, limits)
-    return Archive(format, _judged(_told(members), limits))
+    return Archive(format, _judged(_archive_errors(members), limits))
 
 
 @contextlib.contextmanager
@@ -86,7 +86,7 @@ def telling() -> Iterator[None]:
         raise ArchiveError(f"it is broken, or of a kind that can't be read: {words}") from None
 
 
-def _told(members: Iterator[Member]) -> Iterator[Member]:
+def _archive_errors(members: Iterator[Member]) -> Iterator[Member]:
     with telling():
         yield from members
 

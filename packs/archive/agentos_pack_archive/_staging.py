@@ -82,7 +82,7 @@ class Staging:
         item = None
         for count in range(1, len(parts) + 1):
             target = self.target_of("/".join(parts[:count]))
-            item = _stat(self._root, target)
+            item = self._root.find(target)
             if item is None:
                 return None
             if count < len(parts) and item.kind != "folder":
@@ -151,20 +151,11 @@ def _first_missing(root: Root, path: str) -> str | None:
     parts = path.split("/")
     for count in range(1, len(parts) + 1):
         part = "/".join(parts[:count])
-        item = _stat(root, part)
+        item = root.find(part)
         if item is None:
             return part
         if item.kind != "folder":
             raise PathError("not_a_folder", part, "is not a folder; choose another destination")
-    return None
-
-
-def _stat(root: Root, path: str) -> Item | None:
-    try:
-        return root.stat(path, follow=False)
-    except PathError as error:
-        if error.kind != "missing":
-            raise
     return None
 
 

@@ -113,7 +113,7 @@ class CreatingTools:
         ordered = dict(sorted(members.items()))
         if not ordered:
             raise ValueError("paths: there is nothing to pack; name files, or folders with files in them")
-        return _Plan(ordered, left_out, self._told(target, ordered, left_out, is_there=is_there))
+        return _Plan(ordered, left_out, self._result(target, ordered, left_out, is_there=is_there))
 
     def _target(self, path: str, *, overwrite: bool) -> tuple[str, bool]:
         target = self._root.relative(self._root.resolve(path))
@@ -156,7 +156,7 @@ class CreatingTools:
         if len(members) > self._limits.members:
             raise ValueError(f"paths: more than {self._limits.members:,} files, which is the limit; pack fewer")
 
-    def _told(self, target: str, members: Mapping[str, Item], left_out: list[LeftOut], *, is_there: bool) -> Created:
+    def _result(self, target: str, members: Mapping[str, Item], left_out: list[LeftOut], *, is_there: bool) -> Created:
         total = sum(item.size for item in members.values())
         if total > self._limits.bytes:
             raise ValueError(f"paths: {total:,} bytes; at most {self._limits.bytes:,} can be packed; pack fewer")

@@ -110,7 +110,7 @@ class ExtractingTools:
             with staging:
                 tally = self._run(archive, staging, wish, context, writes=True)
                 staging.commit(lambda: check_wanted(context))
-        return attrs.evolve(self._told(archive, staging, wish, tally), applied=True)
+        return attrs.evolve(self._result(archive, staging, wish, tally), applied=True)
 
     def preview_extract(self, arguments: Mapping[str, Any], context: ToolContext | None) -> Extracted:
         """Say what zip_extract would do."""
@@ -121,7 +121,7 @@ class ExtractingTools:
         with opened(self._root, path, self._limits) as archive:
             staging = Staging(self._root, dest, overwrite=wish.overwrite)
             tally = self._run(archive, staging, wish, context, writes=False)
-        return self._told(archive, staging, wish, tally)
+        return self._result(archive, staging, wish, tally)
 
     # -- member by member ----------------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class ExtractingTools:
             return REFUSED.get(error.kind)  # what is in its way is told where it is met
         return None
 
-    def _told(self, archive: Archive, staging: Staging, wish: _Wish, tally: _Tally) -> Extracted:
+    def _result(self, archive: Archive, staging: Staging, wish: _Wish, tally: _Tally) -> Extracted:
         names, skipped = first(tally.files), first([attrs.asdict(one) for one in tally.skipped])
         return Extracted(
             path=self._root.stat(wish.path).path,

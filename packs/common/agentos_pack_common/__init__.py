@@ -5,7 +5,7 @@ options    read_options               a pack's options, read strictly into an at
 paths      Root                       a folder that paths can't leave
 processes  run_process                programs by argv, with limits on time, memory and output
 bounds     clip, clip_rows            results that say when they were cut
-texts      decode, plain              foreign text made harmless
+texts      decode, plain, quoted      foreign text made harmless
 sqlite     Database                   a database file: opened with care, migrated, never on the event loop
 loopback   serving                    a web server for the tests of packs; nothing that runs in a host uses it
 _hidden, _names, _walks, _reading, _saving  what paths is made of
@@ -26,7 +26,7 @@ from agentos_pack_common.processes import (
     find_program,
     run_process,
 )
-from agentos_pack_common.texts import decode, plain
+from agentos_pack_common.texts import decode, plain, quoted
 from agentos_pack_common.web import (
     Headers,
     PolicyError,
@@ -68,6 +68,7 @@ __all__ = [
     "find_program",
     "parse_url",
     "plain",
+    "quoted",
     "read_options",
     "run_process",
 ]

@@ -11,10 +11,10 @@ from typing import Literal
 import attrs
 
 from agentos import AgentOSError
+from agentos_pack_common.texts import quoted
 
 PATH_LIMIT = 4_096
 NAME_LIMIT = 255
-_SHOWN = 200
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 Kind = Literal["bad", "outside", "hidden", "missing", "exists", "not_a_file", "not_a_folder", "read_only", "failed"]
@@ -29,14 +29,8 @@ class PathError(AgentOSError, ValueError):
     """
 
     def __init__(self, kind: Kind, path: str, message: str) -> None:
-        super().__init__(f"{shown(path)} {message}")
+        super().__init__(f"{quoted(path, 200)} {message}")
         self.kind: Kind = kind
-
-
-def shown(text: str) -> str:
-    """Return a path for a message: on one line, short, without hidden characters."""
-    quoted = repr(text) if text.isprintable() else ascii(text)
-    return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}...'"
 
 
 @attrs.frozen
@@ -104,7 +98,7 @@ _WORDS: dict[int, tuple[Kind, str]] = {
     errno.EEXIST: ("exists", "exists already; choose another name, or say that it may be replaced"),
     errno.ENOTEMPTY: ("exists", "is not empty"),
     errno.EISDIR: ("not_a_file", "is a folder"),
-    errno.ENOTDIR: ("not_a_folder", "is not a folder, or lies beneath something that is none"),
+    errno.ENOTDIR: ("not_a_folder", "is not a folder, or lies beneath something that is not a folder"),
     errno.EACCES: ("failed", "may not be used: permission denied"),
     errno.EPERM: ("failed", "may not be used: permission denied"),
     errno.EROFS: ("read_only", "can't be changed: the file system is read-only"),

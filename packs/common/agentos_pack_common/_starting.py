@@ -9,23 +9,17 @@ from pathlib import Path
 import attrs
 
 from agentos import AgentOSError
+from agentos_pack_common.texts import quoted
 
 SAFE_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 """Where programs are looked for, whatever the environment says."""
 
 _ARGUMENT_LIMIT = 131_071  # Linux takes no longer one
 _WORD_LIMIT = 100_000
-_SHOWN = 100
 
 
 class ProcessError(AgentOSError, ValueError):
     """A process that can't be started."""
-
-
-def shown(text: str) -> str:
-    """Return *text* for a message: on one line, and short."""
-    quoted = repr(text) if text.isprintable() else ascii(text)
-    return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}...'"
 
 
 def find_program(name: str, path: str = SAFE_PATH) -> str | None:
@@ -55,12 +49,12 @@ class Start:
 
 def read_start(argv: Sequence[str], cwd: str | os.PathLike[str] | int | None, env: Mapping[str, str] | None) -> Start:
     """Check what a caller wants to start."""
-    words = _words(argv)
+    words = _checked_argv(argv)
     environment = {"PATH": SAFE_PATH, **_environment(env or {})}
     return Start(_program(words[0], environment["PATH"]), tuple(words[1:]), environment, _folder(cwd))
 
 
-def _words(argv: Sequence[str]) -> list[str]:
+def _checked_argv(argv: Sequence[str]) -> list[str]:
     if isinstance(argv, str | bytes) or not isinstance(argv, Sequence):
         raise ProcessError("argv: expected a list of texts, the program first; no shell takes a line apart here")
     if not argv or not argv[0]:
@@ -90,9 +84,9 @@ def _check_text(text: object, place: str) -> None:
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
     for name, value in env.items():
         _check_text(name, "env")
-        _check_text(value, f"env[{shown(name)}]")
+        _check_text(value, f"env[{quoted(name)}]")
         if not name or "=" in name:
-            raise ProcessError(f"env: {shown(name)} is no name of a variable")
+            raise ProcessError(f"env: {quoted(name)} is no name of a variable")
     return dict(env)
 
 
@@ -100,12 +94,12 @@ def _program(word: str, path: str) -> str:
     if "/" not in word:
         found = find_program(word, path)
         if found is None:
-            raise ProcessError(f"argv[0]: there is no program {shown(word)}; install it, or give its whole path")
+            raise ProcessError(f"argv[0]: there is no program {quoted(word)}; install it, or give its whole path")
         return found
     if not word.startswith("/"):
-        raise ProcessError(f"argv[0]: {shown(word)} depends on the folder; give a plain name or a whole path")
+        raise ProcessError(f"argv[0]: {quoted(word)} depends on the folder; give a plain name or a whole path")
     if not _is_program(word):
-        raise ProcessError(f"argv[0]: {shown(Path(word).name)} is no program that may be run")
+        raise ProcessError(f"argv[0]: {quoted(Path(word).name)} is no program that may be run")
     return word
 
 
@@ -136,7 +130,7 @@ def spawn(start: Start, bounds: Mapping[str, tuple[int, int]], *, has_input: boo
         )
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else "unknown"
-    raise ProcessError(f"{shown(Path(start.program).name)} can't be started: {why}")
+    raise ProcessError(f"{quoted(Path(start.program).name)} can't be started: {why}")
 
 
 # -- limits ------------------------------------------------------------------------------------------------------

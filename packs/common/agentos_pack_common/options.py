@@ -81,7 +81,7 @@ def _read_class(cls: type[Any], value: Any, place: str, problems: list[Problem])
     given: dict[str, Any] = {}
     for key, name in _matched(value, fields, place, problems):
         own: list[Problem] = []
-        made = _read(hints.get(fields[name].name, Any), value[key], f"{place}.{_shown(key)}", own)
+        made = _read(hints.get(fields[name].name, Any), value[key], f"{place}.{_label(key)}", own)
         problems += own
         if not own:
             given[name] = made
@@ -100,7 +100,7 @@ def _matched(
     seen: set[str] = set()
     for key in value:
         name = names.get(key) if isinstance(key, str) else None
-        spot = f"{place}.{_shown(key)}"
+        spot = f"{place}.{_label(key)}"
         if name is None:
             _fault(problems, spot, f"is not known; {_suggestion(key, sorted(map(_camel, fields)))}")
         elif name in seen:
@@ -256,7 +256,7 @@ def _read_mapping(arguments: Sequence[Any], value: Any, place: str, problems: li
         return _fault(problems, place, f"expected a mapping, got {_kind(value)}")
     key_hint, hint = arguments or (Any, Any)
     return {
-        _read(key_hint, key, f"{place}.{_shown(key)}", problems): _read(hint, each, f"{place}.{_shown(key)}", problems)
+        _read(key_hint, key, f"{place}.{_label(key)}", problems): _read(hint, each, f"{place}.{_label(key)}", problems)
         for key, each in value.items()
     }
 
@@ -292,7 +292,7 @@ def _kind(value: Any) -> str:
     return _WORDS.get(type(value), type(value).__name__)
 
 
-def _shown(key: object) -> str:
+def _label(key: object) -> str:
     word = key if isinstance(key, str) else repr(key)
     word = word if word.isprintable() else ascii(word)[1:-1]
     return word if len(word) <= _SHOWN else f"{word[:_SHOWN]}..."

@@ -95,6 +95,15 @@ class Root:
         with self._walk(path, follow=follow) as walk:
             return _item(walk.parts, _there(walk))
 
+    def find(self, path: AnyPath) -> Item | None:
+        """Return what is at *path*, a link as a link; None if nothing is there."""
+        try:
+            return self.stat(path, follow=False)
+        except PathError as error:
+            if error.kind != "missing":
+                raise
+        return None
+
     def scan(self, path: AnyPath = ".") -> Iterator[Item]:
         """Return what is in a folder, by name. Hidden files are left out, and names that are not UTF-8."""
         with self._walk(path) as walk:
@@ -194,7 +203,7 @@ class Root:
     # -- checks --------------------------------------------------------------------------------------------------
 
     def check_new(self, path: AnyPath, *, folder: bool = False) -> None:
-        """Refuse a path whose names can't be given to something new, or that ends like a folder and is to be none.
+        """Refuse a path whose names can't be given to something new, or that ends like a folder and must be a file.
 
         Names of what is there already are not looked at. Nothing is changed: previews tell by this what would fail.
         """

@@ -116,7 +116,7 @@ class Database:
             return
         self._threads = ThreadPoolExecutor(READERS + 1, thread_name_prefix="agentos-sqlite")
         try:
-            await self._ended(self._start(self._open))
+            await self._wait_for(self._start(self._open))
         except BaseException:
             await self.close()
             raise
@@ -135,7 +135,7 @@ class Database:
         elif writer is not None:  # in use by a thread that does not end: closed when it does
             asyncio.gather(*stuck, return_exceptions=True).add_done_callback(lambda _: writer.close())
         if idle:
-            await self._ended(self._start(lambda _: _close_all(idle)))
+            await self._wait_for(self._start(lambda _: _close_all(idle)))
         if self._threads is not None:
             self._threads.shutdown(wait=not stuck)
             self._threads = None
@@ -148,7 +148,7 @@ class Database:
         future.add_done_callback(self._note_end)
         return future
 
-    async def _ended(self, future: "asyncio.Future[T]") -> T:
+    async def _wait_for(self, future: "asyncio.Future[T]") -> T:
         """Wait for work that was started. If the caller is cancelled, that comes out when the work has ended."""
         try:
             return await asyncio.shield(future)
@@ -166,7 +166,7 @@ class Database:
     def _open(self, stop: Stop) -> None:
         if self.path is not None:
             _check_file(self.path, self.name, create=self._create)
-        with self._told(stop):
+        with self._store_errors(stop):
             connection = self._connect()
             try:
                 self._check_owner(connection)
@@ -253,10 +253,10 @@ class Database:
                 turn.release()
         # Only when the thread is done: a caller that gave up must not hand its connection to the next.
         future.add_done_callback(lambda _: turn.release())
-        return await self._ended(future)
+        return await self._wait_for(future)
 
     def _reading(self, work: Work[T], stop: Stop) -> T:
-        with self._told(stop), self._reader() as connection:
+        with self._store_errors(stop), self._reader() as connection:
             connection.execute("PRAGMA query_only=ON")
             try:
                 return _in_transaction(connection, work, stop, begin="BEGIN", keep=False)
@@ -265,7 +265,7 @@ class Database:
                     connection.execute("PRAGMA query_only=OFF")
 
     def _writing(self, work: Work[T], stop: Stop, *, keep: bool) -> T:
-        with self._told(stop):
+        with self._store_errors(stop):
             return _in_transaction(self._open_writer(), work, stop, begin="BEGIN IMMEDIATE", keep=keep)
 
     def _open_writer(self) -> sqlite3.Connection:
@@ -294,16 +294,16 @@ class Database:
                 connection.close()
 
     @contextmanager
-    def _told(self, stop: Stop) -> Iterator[None]:
+    def _store_errors(self, stop: Stop) -> Iterator[None]:
         """Put what SQLite says into words; constraints and mistakes in statements are the pack's own business."""
         try:
             yield
         except sqlite3.Error as error:
-            if (words := self._words(error, stop)) is None:
+            if (words := self._error_message(error, stop)) is None:
                 raise
             raise StorageError(f"{self.name} {words}") from None
 
-    def _words(self, error: sqlite3.Error, stop: Stop) -> str | None:
+    def _error_message(self, error: sqlite3.Error, stop: Stop) -> str | None:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_INTERRUPT:
             return f"took longer than {self._seconds:g} s; ask for less" if stop.is_late else "was told to stop"

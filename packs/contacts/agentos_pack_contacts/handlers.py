@@ -37,11 +37,11 @@ def previews(book: ContactBook) -> dict[str, Handler]:
 
     async def create(args: Mapping[str, Any], _context: Any) -> Any:
         made = await book.create(args, rehearse=True)
-        return {"action": f"add {made.name!r} to the book", "contact": _shown(made)}
+        return {"action": f"add {made.name!r} to the book", "contact": _contact_fields(made)}
 
     async def update(args: Mapping[str, Any], _context: Any) -> Any:
-        before = _shown(await book.get(args["id"]))
-        after = _shown(await book.update(args["id"], _fields(args), rehearse=True))
+        before = _contact_fields(await book.get(args["id"]))
+        after = _contact_fields(await book.update(args["id"], _fields(args), rehearse=True))
         changes = {
             field: {"from": before[field], "to": after[field]} for field in after if before[field] != after[field]
         }
@@ -50,7 +50,7 @@ def previews(book: ContactBook) -> dict[str, Handler]:
     async def delete(args: Mapping[str, Any], _context: Any) -> Any:
         before = await book.get(args["id"])
         await book.delete(args["id"], rehearse=True)
-        return {"action": f"delete {before.name!r} for good", "contact": _shown(before)}
+        return {"action": f"delete {before.name!r} for good", "contact": _contact_fields(before)}
 
     return {"contacts_create": create, "contacts_update": update, "contacts_delete": delete}
 
@@ -59,5 +59,5 @@ def _fields(args: Mapping[str, Any]) -> dict[str, Any]:
     return {field: args[field] for field in FIELDS if field in args}
 
 
-def _shown(contact: Any) -> dict[str, Any]:
+def _contact_fields(contact: Any) -> dict[str, Any]:
     return attrs.asdict(contact, filter=lambda field, _: field.name in FIELDS)

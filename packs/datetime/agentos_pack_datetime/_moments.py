@@ -46,7 +46,7 @@ def read_time(text: str, place: str) -> PlainDateTime | OffsetDateTime:
 
 
 def check_choice(disambiguate: str) -> None:
-    """Refuse an answer to "which of the two" that is none."""
+    """Refuse an unknown answer to "which of the two"."""
     choices = get_args(Disambiguate)
     if disambiguate not in choices:
         raise ValueError(f"disambiguate: expected {', '.join(choices)}, got {disambiguate[:_LONGEST]!r}")

@@ -120,7 +120,9 @@ class ChangingTools:
             self._root.check_new(path)
             data = self._encoded(Text("", "utf-8"), content, "content")
             return _Write(
-                data, overwrite=False, told=self._told(path, content, "created", data, diff_texts(path, None, content))
+                data,
+                overwrite=False,
+                told=self._result(path, content, "created", data, diff_texts(path, None, content)),
             )
         if if_exists == "fail":
             raise PathError("exists", path, "exists already; say if_exists overwrite or append, or use edit_file")
@@ -130,7 +132,7 @@ class ChangingTools:
         data = self._encoded(Text("", "utf-8"), content, "content")
         diff = Diff("", 0, 0, truncated=False) if source is None else diff_texts(path, source.text, content)
         action: Literal["unchanged", "overwritten"] = "unchanged" if data == before else "overwritten"
-        return _Write(data, overwrite=True, told=self._told(path, content, action, data, diff))
+        return _Write(data, overwrite=True, told=self._result(path, content, action, data, diff))
 
     def _appended(self, path: str, before: bytes, source: Text | None, content: str) -> _Write:
         if source is None:
@@ -140,7 +142,7 @@ class ChangingTools:
         data = before + self._encoded(attrs.evolve(source, bom=b""), added, "content")
         self._check_size(data, "content")
         diff = diff_texts(path, source.text, source.text + added)
-        return _Write(data, overwrite=True, told=self._told(path, content, "appended", data, diff, source.encoding))
+        return _Write(data, overwrite=True, told=self._result(path, content, "appended", data, diff, source.encoding))
 
     # -- edit_file -----------------------------------------------------------------------------------------------
 
@@ -191,7 +193,7 @@ class ChangingTools:
         data = self._encoded(loaded.source, edited, "new_text")
         diff = diff_changes(loaded.path, text, changes_of(text, spans, new))
         action: Literal["unchanged", "edited"] = "unchanged" if edited == text else "edited"
-        told = self._told(path, new, action, data, diff, loaded.source.encoding)
+        told = self._result(path, new, action, data, diff, loaded.source.encoding)
         return _Write(data, overwrite=True, told=attrs.evolve(told, replaced=len(spans)))
 
     # -- move_file, delete_file ----------------------------------------------------------------------------------
@@ -232,7 +234,7 @@ class ChangingTools:
             raise ValueError(f"destination: {destination!r} is where it is already")
         if target.startswith(f"{item.path}/"):
             raise ValueError(f"destination: {destination!r} is inside of what is to be moved")
-        there = _stat(self._root, target)
+        there = self._root.find(target)
         if there is not None and there.kind == "folder":
             raise PathError("exists", destination, "is a folder; give the whole new path, with the name at its end")
         if there is not None and not overwrite:
@@ -307,7 +309,7 @@ class ChangingTools:
         if len(data) > self._most:
             raise ValueError(f"{argument}: the file would have {len(data):,} bytes; at most {self._most:,} are allowed")
 
-    def _told(self, path: str, text: str, action: Any, data: bytes, diff: Diff, encoding: str = "utf-8") -> Changed:
+    def _result(self, path: str, text: str, action: Any, data: bytes, diff: Diff, encoding: str = "utf-8") -> Changed:
         return Changed(
             path=self._root.relative(self._root.resolve(path)),
             action=action,
@@ -322,15 +324,6 @@ class ChangingTools:
             lines_removed=diff.removed,
             invisible=count_invisible(text),
         )
-
-
-def _stat(root: Root, path: str) -> Any:
-    try:
-        return root.stat(path, follow=False)
-    except PathError as error:
-        if error.kind != "missing":
-            raise
-    return None
 
 
 def _source(data: bytes) -> Text | None:

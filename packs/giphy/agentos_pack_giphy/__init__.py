@@ -24,10 +24,6 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
 
     options = read_options(Options, context.options)
     client = WebClient(options.policy())
-
-    async def close() -> None:
-        await client.aclose()
-
     reads = tool(effect="read", required_access=PUBLIC, timeout=options.timeout + 5, idempotent=True, category="web")
     search = reads(GiphyTools(options, client).giphy_search)
     return ExtensionPack(
@@ -35,5 +31,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Search GIPHY for animated pictures.",
         descriptors=[Descriptor("tool", search.name, search, required_secrets=[SecretRequirement(KEY)])],
-        on_deactivate=close,
+        on_deactivate=client.aclose,
     )

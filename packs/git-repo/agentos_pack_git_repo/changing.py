@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import Final, Literal
 
 import attrs
-from agentos_pack_common import plain
+from agentos_pack_common import plain, quoted
 
 from agentos_pack_git_repo.looking import empty_tree, operation_of
-from agentos_pack_git_repo.names import branch_of, check_branch, check_head, commit_of, head_of, path_of, shown
+from agentos_pack_git_repo.names import branch_of, check_branch, check_head, commit_of, head_of, path_of
 from agentos_pack_git_repo.patches import changes, commits, name_of, one_commit
 from agentos_pack_git_repo.places import GitError, read_small
 from agentos_pack_git_repo.running import Git, beside
@@ -152,7 +152,7 @@ async def _check_filters(git: Git, paths: Sequence[str], *options: str) -> None:
 
 def _listed(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""  # noqa: PLR2004 - three are shown
-    return ", ".join(shown(name_of(path)) for path in paths[:3]) + more
+    return ", ".join(quoted(name_of(path)) for path in paths[:3]) + more
 
 
 async def commit(git: Git, message: str, paths: Sequence[str], head: str | None) -> Committed:
@@ -196,9 +196,9 @@ async def preview_commit(git: Git, message: str, paths: Sequence[str], head: str
     subject = _message(message).partition("\n")[0]
     _author(git)
     staged = await stage(git, paths, head, dry=True)
-    where = f"on branch {shown(staged.branch)}" if staged.branch else "on no branch"
+    where = f"on branch {quoted(staged.branch)}" if staged.branch else "on no branch"
     author = f"{git.options.author_name} <{git.options.author_email}>"
-    would = f"commit {_count(len(staged.files), 'file')} {where} of {git.place.name!r} as {author}: {shown(subject)}"
+    would = f"commit {_count(len(staged.files), 'file')} {where} of {git.place.name!r} as {author}: {quoted(subject)}"
     details = [f"{one.change}: {one.path}{_lines(one)}" for one in staged.files[:MOST_LISTED]]
     return Preview(would=would, details=[*details, *_more(len(staged.files))])
 
@@ -238,7 +238,7 @@ async def branch(git: Git, name: str, start: str, *, checkout: bool, dry: bool =
     await check_branch(git, name)
     commit = await commit_of(git, start, "start")
     if (await git.run("show-ref", "--verify", "--quiet", f"refs/heads/{name}", accepted=(0, 1))).exit_code == 0:
-        raise GitError(f"name: there is a branch {shown(name)} already; choose another name")
+        raise GitError(f"name: there is a branch {quoted(name)} already; choose another name")
     await _check_no_other_is_folder(git, name)
     before = await branch_of(git) or await head_of(git) or "HEAD"
     if checkout:
@@ -261,7 +261,7 @@ async def _check_no_other_is_folder(git: Git, name: str) -> None:
         if (await git.run("show-ref", "--verify", "--quiet", one, accepted=(0, 1))).exit_code == 0:
             other = one.removeprefix("refs/heads/")
     if other:
-        raise GitError(f"name: {shown(name)} can't be beside the branch {shown(other)}; choose another name")
+        raise GitError(f"name: {quoted(name)} can't be beside the branch {quoted(other)}; choose another name")
 
 
 async def _check_checkout(git: Git, commit: str) -> None:
@@ -275,9 +275,9 @@ async def preview_branch(git: Git, name: str, start: str, *, checkout: bool) -> 
     """Say what making a branch would do."""
     made, before = await branch(git, name, start, checkout=checkout, dry=True)
     commit = await one_commit(git, made.commit)
-    details = [f"it starts at {made.commit[:12]} {shown(commit.subject)}"]
-    details += [f"checked out instead of {shown(before)}; no file changes"] if checkout else []
-    return Preview(would=f"make the branch {shown(name)} in {git.place.name!r}", details=details)
+    details = [f"it starts at {made.commit[:12]} {quoted(commit.subject)}"]
+    details += [f"checked out instead of {quoted(before)}; no file changes"] if checkout else []
+    return Preview(would=f"make the branch {quoted(name)} in {git.place.name!r}", details=details)
 
 
 # -- reset -------------------------------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ async def preview_reset(git: Git, target: str, head: str, mode: Mode) -> Preview
     """Say which commits and files a reset would lose."""
     plan = await plan_reset(git, target, head, mode)
     lost = plan.lost
-    where = f"branch {shown(plan.branch)}" if plan.branch else "HEAD, which is on no branch,"
+    where = f"branch {quoted(plan.branch)}" if plan.branch else "HEAD, which is on no branch,"
     would = f"move {where} of {git.place.name!r} from {plan.previous[:12]} to {plan.target[:12]} ({mode})"
     details = [f"leaves the branch: {one}" for one in lost.commits]
     details += [f"and {lost.commits_total - len(lost.commits)} more commits"] * (lost.commits_total > len(lost.commits))

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from agentos_pack_git_repo.names import commit_of, path_of, shown
+from agentos_pack_common import quoted
+
+from agentos_pack_git_repo.names import commit_of, path_of
 from agentos_pack_git_repo.patches import changes, commits, name_of, one_commit, patch, text_of
 from agentos_pack_git_repo.places import GitError
 from agentos_pack_git_repo.running import Git, beside
@@ -155,7 +157,7 @@ async def _show_commit(git: Git, commit: Commit) -> Shown:
     before = commit.parents[0] if commit.parents else await empty_tree(git)
     files, more = await changes(git, before, commit.commit, "--")
     text, withheld, cut = await patch(git, before, commit.commit, "--")
-    return _shown("commit", commit, None, text=text, files=files, withheld=withheld, truncated=more or cut)
+    return _commit_details("commit", commit, None, text=text, files=files, withheld=withheld, truncated=more or cut)
 
 
 async def empty_tree(git: Git) -> str:
@@ -163,7 +165,7 @@ async def empty_tree(git: Git) -> str:
     return await git.line("hash-object", "-t", "tree", "--stdin")
 
 
-def _shown(kind: Any, commit: Commit, path: str | None, **fields: Any) -> Shown:
+def _commit_details(kind: Any, commit: Commit, path: str | None, **fields: Any) -> Shown:
     empty: dict[str, Any] = {"text": "", "files": [], "names": [], "withheld": [], "binary": False, "truncated": False}
     return Shown(kind=kind, commit=commit, path=path, **{**empty, **fields})
 
@@ -173,23 +175,23 @@ async def _show_path(git: Git, commit: Commit, path: str) -> Shown:
         return await _show_folder(git, commit, path, f"{commit.commit}^{{tree}}")
     entries = await git.names("ls-tree", "-z", "--full-tree", commit.commit, "--", path)
     if len(entries) != 1:
-        raise GitError(f"path: there is no {shown(path)} in commit {commit.commit[:12]}")
+        raise GitError(f"path: there is no {quoted(path)} in commit {commit.commit[:12]}")
     mode, kind, number = entries[0].partition("\t")[0].split(" ")
     if kind == "tree":
         return await _show_folder(git, commit, path, number)
     if kind != "blob":
-        return _shown("submodule", commit, path, text=number)
+        return _commit_details("submodule", commit, path, text=number)
     done = await git.run("cat-file", "blob", number, output=git.options.max_bytes)
     binary = b"\0" in done.stdout[:_BINARY_LOOK]
     text = "" if binary else text_of(done.stdout)
     name = "link" if mode.startswith("12") else "file"
-    return _shown(name, commit, path, text=text, binary=binary, truncated=done.truncated)
+    return _commit_details(name, commit, path, text=text, binary=binary, truncated=done.truncated)
 
 
 async def _show_folder(git: Git, commit: Commit, path: str, tree: str) -> Shown:
     entries = await git.names("ls-tree", "-z", tree)
     names = [_entry(*entry.split("\t", 1)) for entry in entries]
-    return _shown("folder", commit, path, names=names[:MOST_NAMES], truncated=len(names) > MOST_NAMES)
+    return _commit_details("folder", commit, path, names=names[:MOST_NAMES], truncated=len(names) > MOST_NAMES)
 
 
 def _entry(described: str, name: str) -> str:
@@ -221,7 +223,7 @@ async def blame(git: Git, path: str, rev: str, first: int, count: int) -> Blame:
 async def _check_file(git: Git, commit: str, path: str) -> None:
     entries = await git.names("ls-tree", "-z", "--full-tree", commit, "--", path)
     if len(entries) != 1 or " blob " not in entries[0]:
-        raise GitError(f"path: there is no file {shown(path)} in commit {commit[:12]}")
+        raise GitError(f"path: there is no file {quoted(path)} in commit {commit[:12]}")
 
 
 def _blamed(rows: Sequence[bytes]) -> list[BlameLine]:

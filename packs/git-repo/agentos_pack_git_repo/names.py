@@ -7,6 +7,8 @@ commit is looked up first and goes on as its number, paths stand behind `--` and
 import re
 from typing import Final
 
+from agentos_pack_common import quoted
+
 from agentos_pack_git_repo.places import GitError
 from agentos_pack_git_repo.running import Git
 
@@ -16,22 +18,17 @@ _BRANCH: Final = re.compile(rf"(?!-){_PLAIN}{{1,200}}")
 _NUMBER: Final = re.compile(r"[0-9a-f]{7,64}")
 
 
-def shown(text: str) -> str:
-    """Return *text* for a message: short, on one line, with nothing hidden in it."""
-    return repr(text[:100]) if text.isprintable() else ascii(text[:100])
-
-
 async def commit_of(git: Git, rev: str, place: str = "rev") -> str:
     """Return the number of the commit that *rev* names."""
     if ".." in rev or not rev.isprintable() or not _COMMIT.fullmatch(rev):
         raise GitError(
             f"{place}: expected a commit's hash, a branch, a tag or HEAD, with ~2 or ^ behind it if need be, got "
-            f"{shown(rev)}; ranges, paths and searches are not taken here"
+            f"{quoted(rev)}; ranges, paths and searches are not taken here"
         )
     done = await git.run("rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}", accepted=(0, 1, 128))
     found = done.stdout.decode("ascii", "replace").strip()
     if done.exit_code or not _NUMBER.fullmatch(found):
-        raise GitError(f"{place}: there is no commit {shown(rev)} here; git_log and git_status show what there is")
+        raise GitError(f"{place}: there is no commit {quoted(rev)} here; git_log and git_status show what there is")
     return found
 
 
@@ -44,7 +41,7 @@ async def head_of(git: Git) -> str | None:
 def check_head(head: str | None, expected: str) -> None:
     """See that *head* is what the caller believes it to be."""
     if not _NUMBER.fullmatch(expected):
-        raise GitError(f"head: expected a commit's hash, 7 digits at least, got {shown(expected)}")
+        raise GitError(f"head: expected a commit's hash, 7 digits at least, got {quoted(expected)}")
     if head is None or not head.startswith(expected):
         now = f"HEAD is at {head[:12]} now" if head else "there is no commit yet"
         raise GitError(f"head: {now}, and this call was made for {expected[:12]}; nothing was done. Look again")
@@ -65,19 +62,19 @@ async def check_branch(git: Git, name: str) -> None:
         done = await git.run("check-ref-format", f"refs/heads/{name}", accepted=(0, 1))
         fits = done.exit_code == 0
     if not fits:
-        raise GitError(f"name: {shown(name)} can't be the name of a branch; write one such as fix/login")
+        raise GitError(f"name: {quoted(name)} can't be the name of a branch; write one such as fix/login")
 
 
 def path_of(git: Git, path: str, place: str = "path") -> str:
     """Return *path*, from the top of the repository on, as git takes it."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts:
-        raise GitError(f"{place}: expected a path from the repository's top folder on, without .., got {shown(path)}")
+        raise GitError(f"{place}: expected a path from the repository's top folder on, without .., got {quoted(path)}")
     if "\0" in path:
-        raise GitError(f"{place}: {shown(path)} is no path")
+        raise GitError(f"{place}: {quoted(path)} is no path")
     if parts and parts[0].lower() == ".git":
-        raise GitError(f"{place}: {shown(path)} is git's own folder; it holds no files of the repository")
+        raise GitError(f"{place}: {quoted(path)} is git's own folder; it holds no files of the repository")
     written = "/".join(parts)
     if written and git.withholds(written):
-        raise GitError(f"{place}: {shown(path)} is withheld, since such a file usually holds secrets")
+        raise GitError(f"{place}: {quoted(path)} is withheld, since such a file usually holds secrets")
     return written or "."

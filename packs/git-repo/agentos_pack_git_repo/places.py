@@ -43,18 +43,18 @@ class Place:
 
 def find_place(root: Root, repo: str) -> Place:
     """Return the repository that *repo*, a folder beneath *root*, belongs to; its parts are not looked at."""
-    with _told():
-        return _found(root, root.resolve(repo))
+    with _path_errors():
+        return _find_repository(root, root.resolve(repo))
 
 
 def with_parts(root: Root, place: Place) -> Place:
     """Return *place* with its parts; refuse one that leads out of *root*."""
-    with _told():
+    with _path_errors():
         return _checked(root.folder, place)
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _path_errors() -> Iterator[None]:
     """Raise what the file system refuses as a fault of the repository."""
     try:
         yield
@@ -64,7 +64,7 @@ def _told() -> Iterator[None]:
         raise GitError(f"repo: can't be looked at: {error.strerror}") from None
 
 
-def _found(root: Root, start: Path) -> Place:
+def _find_repository(root: Root, start: Path) -> Place:
     name = root.relative(start)
     if not start.is_dir():
         raise GitError(f"repo: {name!r} is not a folder; name the folder of a repository")

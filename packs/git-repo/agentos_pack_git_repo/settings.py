@@ -84,12 +84,12 @@ _HARMLESS_EXTENSIONS: Final = {
 
 def settings_of(listed: bytes) -> str:
     """Return the settings that git is given, from what `git config --list --null` says of the repository's own."""
-    taken = [_written(*setting) for setting in _taken(listed)]
+    taken = [_written(*setting) for setting in _used_settings(listed)]
     ours = [_written(section, None, name, value) for section, names in _OURS.items() for name, value in names.items()]
     return "".join([*taken, *ours])
 
 
-def _taken(listed: bytes) -> Iterator[tuple[str, str | None, str, str]]:
+def _used_settings(listed: bytes) -> Iterator[tuple[str, str | None, str, str]]:
     for entry in listed.decode("utf-8", "replace").split("\0"):
         key, _, value = entry.partition("\n")
         section, _, rest = key.partition(".")

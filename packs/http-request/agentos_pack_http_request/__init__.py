@@ -30,13 +30,10 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     settings = read_settings(context.options)
     client = WebClient(settings.policy)
 
-    async def close() -> None:
-        await client.aclose()
-
     return ExtensionPack(
         name="http-request",
         version=__version__,
         description="HTTP requests to named hosts, with secrets by reference, every hop checked and bounded.",
         descriptors=create_descriptors(settings, client),
-        on_deactivate=close,
+        on_deactivate=client.aclose,
     )

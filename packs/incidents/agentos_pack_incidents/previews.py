@@ -28,7 +28,7 @@ def of_update(
     db: sqlite3.Connection, id: int, version: int, fields: Mapping[str, str], note: str, actor: Actor
 ) -> Preview:
     """Say what updating an incident would change."""
-    named = _named(db, id)
+    named = _incident_label(db, id)
     changed = records.update(db, id, version, fields, note, actor)
     verb = "change" if changed.changes else "add a note to"
     details = [*changed.changes, *([f"note: {note}"] if note else [])]
@@ -37,7 +37,7 @@ def of_update(
 
 def of_resolve(db: sqlite3.Connection, id: int, version: int, resolution: str, actor: Actor) -> Preview:
     """Say what resolving an incident would end."""
-    named, row = _named(db, id), records.find(db, id)
+    named, row = _incident_label(db, id), records.find(db, id)
     changed = records.resolve(db, id, version, resolution, actor)
     lasted = _duration(datetime.fromisoformat(actor.at) - datetime.fromisoformat(row["opened_at"]))
     details = [*changed.changes, f"it was open for {lasted}", f"resolution: {resolution}"]
@@ -58,7 +58,7 @@ def of_purge(db: sqlite3.Connection, targets: Sequence[tuple[int, int]]) -> Prev
     return Preview(would=would if gone else "delete nothing", details=[*lost, *kept])
 
 
-def _named(db: sqlite3.Connection, id: int) -> str:
+def _incident_label(db: sqlite3.Connection, id: int) -> str:
     row = records.find(db, id)
     return f"incident {id} {row['title']!r} ({row['severity']}, {row['status']}, version {row['version']})"
 

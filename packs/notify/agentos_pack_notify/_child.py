@@ -21,7 +21,7 @@ _LINGERING = 1.0
 
 def main() -> None:
     """Send the message; tell when that begins, and what became of it."""
-    answers = _taken_stdout()
+    answers = _private_stdout()
     logging.disable(logging.CRITICAL)  # services log addresses, tokens and payloads as they are
     warnings.simplefilter("ignore")
     task = json.load(sys.stdin)
@@ -34,7 +34,7 @@ def main() -> None:
     print(send(service, task), file=answers, flush=True)
 
 
-def _taken_stdout() -> TextIO:
+def _private_stdout() -> TextIO:
     """Return stdout for the answer alone; what libraries print goes nowhere, by whatever way they print it."""
     answers = os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_WRONLY)

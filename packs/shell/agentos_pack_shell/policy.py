@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from agentos_pack_common import Limits, OptionsError, PathError, Root, read_options
+from agentos_pack_common import Limits, OptionsError, PathError, Root, quoted, read_options
 
 from agentos_pack_shell.programs import Program
-from agentos_pack_shell.rules import Rule, shown
+from agentos_pack_shell.rules import Rule
 
 MAX_SECONDS = 600
 _MEGABYTE = 1_000_000
@@ -29,7 +29,7 @@ def _variables(_: Any, __: "attrs.Attribute[Any]", value: Mapping[str, str]) -> 
     for name, text in value.items():
         if not name or "=" in name or "\0" in name + text:
             raise ValueError(
-                f"expected names without = and values, both without NUL; {shown(name)} is no such variable"
+                f"expected names without = and values, both without NUL; {quoted(name)} is no such variable"
             )
 
 
@@ -74,7 +74,7 @@ class Policy:
             raise NotAllowedError("argv: expected a program and its arguments, without NUL characters")
         first, arguments = argv[0], argv[1:]
         if "/" in first and not first.startswith("/"):
-            raise NotAllowedError(f"argv[0]: {shown(first)} depends on the folder; give the plain name of a program")
+            raise NotAllowedError(f"argv[0]: {quoted(first)} depends on the folder; give the plain name of a program")
         meant = [(rule, program) for rule, program in self.programs if program.is_meant_by(first)]
         fitting = [(rule, program) for rule, program in meant if rule.fits(arguments)]
         faults = [rule.fault_of(arguments) for rule, _ in fitting]
@@ -87,7 +87,7 @@ class Policy:
         rules = meant or [rule for rule, _ in self.programs]
         told = ", ".join(f"`{rule}`" for rule in rules[:_MOST_TOLD])
         more = f" and {len(rules) - _MOST_TOLD} more" if len(rules) > _MOST_TOLD else ""
-        what = f"{shown(first)} with these arguments is not allowed" if meant else f"{shown(first)} is not allowed"
+        what = f"{quoted(first)} with these arguments is not allowed" if meant else f"{quoted(first)} is not allowed"
         return f"{what}; allowed are {told}{more}. The operator adds others to the option allow of the pack shell"
 
     def limits(self, seconds: float) -> Limits:
@@ -105,10 +105,10 @@ class Policy:
 def _path_of(program: Program) -> str:
     """Return where a program is started from, if it is still what it was."""
     if program.path is None:
-        raise NotAllowedError(f"argv[0]: {shown(program.name)} is allowed, but not installed here")
+        raise NotAllowedError(f"argv[0]: {quoted(program.name)} is allowed, but not installed here")
     if not program.is_unchanged:
         raise NotAllowedError(
-            f"argv[0]: {shown(program.name)} is another file than when the pack was loaded; the operator reloads the "
+            f"argv[0]: {quoted(program.name)} is another file than when the pack was loaded; the operator reloads the "
             "pack if that is right"
         )
     return program.path

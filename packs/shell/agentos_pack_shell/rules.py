@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+from agentos_pack_common import quoted
 
 from agentos.rules.commands import CommandPattern, parse
 from agentos_pack_shell._flags import fault_of_flag, forbidden, unlisted
@@ -74,12 +75,12 @@ class Rule:
         if self.flags is not None and (word := unlisted(arguments, {*self.flags, *self._written})) is not None:
             allowed = ", ".join(self.flags) or "none"
             return (
-                f"the option {shown(word)} is not allowed for `{self.command}`; options that are: {allowed}. Write an "
+                f"the option {quoted(word)} is not allowed for `{self.command}`; options that are: {allowed}. Write an "
                 "option's value as a word of its own, or behind ="
             )
         if (found := forbidden(arguments, self.forbid)) is not None:
             return (
-                f"the option {shown(found[0])} is, or may be read as, {found[1]}, which `{self.command}` may not have"
+                f"the option {quoted(found[0])} is, or may be read as, {found[1]}, which `{self.command}` may not have"
             )
         return None
 
@@ -95,9 +96,3 @@ _PROBE = CommandPattern.parse("probe")
 def runs_others(program: str) -> bool:
     """Tell whether the matcher takes *program* for one that runs what it is given."""
     return _PROBE.matches([program, "probe"], widely=True)
-
-
-def shown(word: str) -> str:
-    """Return *word* for a message or a preview: short, on one line, with nothing hidden in it."""
-    quoted = repr(word[:100]) if word.isprintable() else ascii(word[:100])
-    return quoted if len(word) <= 100 else f"{quoted}..."  # noqa: PLR2004 - as above

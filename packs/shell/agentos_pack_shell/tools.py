@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import attrs
-from agentos_pack_common import ProcessResult, Root, clip, decode, find_program, plain, run_process
+from agentos_pack_common import ProcessResult, Root, clip, decode, find_program, plain, quoted, run_process
 
 from agentos import Schema, Tool, ToolContext, tool
 from agentos_pack_shell.policy import MAX_SECONDS, Allowed, NotAllowedError, Policy
 from agentos_pack_shell.programs import Program
-from agentos_pack_shell.rules import shown
 
 MAX_WORDS = 200
 MAX_WORD = 10_000
@@ -124,12 +123,12 @@ class ShellTools:
         more words. Only the system's own folders are searched.
         """
         if program is not None and ("/" in program or "\0" in program):
-            raise ValueError(f"program: expected a plain name such as git, got {shown(program)}")
+            raise ValueError(f"program: expected a plain name such as git, got {quoted(program)}")
         listed = self.policy.programs
         names = [program] if program is not None else list(dict.fromkeys(one.name for _, one in listed))
-        return Programs(programs=[self._found(name) for name in names])
+        return Programs(programs=[self._find_program(name) for name in names])
 
-    def _found(self, name: str) -> Found:
+    def _find_program(self, name: str) -> Found:
         meant = [(rule, one) for rule, one in self.policy.programs if one.is_meant_by(name)]
         path = meant[0][1].path if meant else find_program(name)
         return Found(program=name, path=path, allowed=bool(meant), commands=[str(rule) for rule, _ in meant])

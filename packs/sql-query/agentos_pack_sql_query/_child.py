@@ -25,7 +25,7 @@ class RefusedError(Exception):
 
 def main() -> None:
     """Answer one request."""
-    replies = _taken_stdout()
+    replies = _private_stdout()
     request = json.load(sys.stdin)
     sys.path.extend(request.pop("paths", ()))
     try:
@@ -35,12 +35,12 @@ def main() -> None:
     except MemoryError:
         reply = {"error": "it needs more memory than it may have; ask for less"}
     except Exception as error:  # noqa: BLE001 - whatever the database says is the reply
-        reply = {"error": _told(error)}
+        reply = {"error": _database_message(error)}
     with replies:
         json.dump(reply, replies)
 
 
-def _taken_stdout() -> TextIO:
+def _private_stdout() -> TextIO:
     """Return standard output for the reply alone; what a library prints goes nowhere, by whatever way it prints it."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -61,7 +61,7 @@ def _action(request: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     return {"query": _child_duckdb.query, "schema": _child_duckdb.schema}[request["action"]]
 
 
-def _told(error: Exception) -> str:
+def _database_message(error: Exception) -> str:
     """Return what the database says, without the hints that it adds for people at its own prompt."""
     return str(error).partition("\n\n")[0].strip()[:500] or type(error).__name__
 

@@ -31,7 +31,7 @@ def _details_of_new(db: sqlite3.Connection, id: int, new: New) -> list[str]:
 
 def of_edit(db: sqlite3.Connection, wanted: Edit, actor: Actor) -> Preview:
     """Say what editing a task would change."""
-    named = _named(db, wanted.id, actor)
+    named = _task_label(db, wanted.id, actor)
     changed = records.edit(db, wanted, actor)
     would = f"change {named}; it will be at version {changed.version}"
     return Preview(would=would, details=[*changed.changes, *_details_of_edit(wanted)])
@@ -45,7 +45,7 @@ def _details_of_edit(wanted: Edit) -> list[str]:
 
 def of_delete(db: sqlite3.Connection, id: int, version: int, actor: Actor) -> Preview:
     """Say what deleting a task would lose."""
-    named, task = _named(db, id, actor), records.get(db, id, actor)
+    named, task = _task_label(db, id, actor), records.get(db, id, actor)
     records.delete(db, id, version, actor)
     lost = {"notes": task.notes, "result": task.result}
     details = [f"lost: its {name} of {len(text):,} characters" for name, text in lost.items() if text]
@@ -54,7 +54,7 @@ def of_delete(db: sqlite3.Connection, id: int, version: int, actor: Actor) -> Pr
 
 def of_run(db: sqlite3.Connection, id: int, version: int, actor: Actor) -> Preview:
     """Say what running a task would call."""
-    named = _named(db, id, actor)
+    named = _task_label(db, id, actor)
     started = runs.start(db, id, version, actor)
     if started.tool is None:
         return Preview(would=f"mark {named} as running", details=["it names no tool, so nothing is called"])
@@ -66,7 +66,7 @@ def of_run(db: sqlite3.Connection, id: int, version: int, actor: Actor) -> Previ
     return Preview(would=f"call {started.tool} for {named}, and keep what comes of it", details=details)
 
 
-def _named(db: sqlite3.Connection, id: int, actor: Actor) -> str:
+def _task_label(db: sqlite3.Connection, id: int, actor: Actor) -> str:
     row = records.find(db, id, actor)
     return f"task {id} {row['title']!r} ({row['status']}, version {row['version']})"
 

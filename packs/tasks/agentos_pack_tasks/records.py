@@ -259,7 +259,7 @@ _UNSTARTED: Final[Mapping[str, Any]] = {
 def edit(db: sqlite3.Connection, wanted: Edit, actor: Actor) -> Changed:
     """Change a task that is still at the version that the change names."""
     row = at_version(find(db, wanted.id, actor), wanted.version)
-    fields = {**_said(row, wanted), **_called(row, wanted), **_status(row, wanted, actor)}
+    fields = {**_with_edits(row, wanted), **_called(row, wanted), **_status(row, wanted, actor)}
     fields = {name: value for name, value in fields.items() if row[name] != value}
     changes = _changes(row, fields)
     if wanted.depends_on is not None:
@@ -273,7 +273,7 @@ def edit(db: sqlite3.Connection, wanted: Edit, actor: Actor) -> Changed:
     return changed(db, row["id"], changes)
 
 
-def _said(row: Row, wanted: Edit) -> Row:
+def _with_edits(row: Row, wanted: Edit) -> Row:
     """Return the texts that a change gives."""
     given: Row = {}
     if wanted.title is not None:

@@ -103,16 +103,16 @@ def settle(db: sqlite3.Connection, started: Started, answer: ToolResult, actor: 
     except UnknownTaskError:
         row = None
     if row is None or row["status"] != "running" or row["runs"] != started.run:
-        return attrs.evolve(started.ran, **_shown(row or {}), **_shown(fields, _OUTCOME), kept=False)
+        return attrs.evolve(started.ran, **_fields(row or {}), **_fields(fields, _OUTCOME), kept=False)
     write(db, row["id"], fields, actor)
-    return attrs.evolve(started.ran, **_shown({**row, **fields, "version": row["version"] + 1}, (*_TASK, *_OUTCOME)))
+    return attrs.evolve(started.ran, **_fields({**row, **fields, "version": row["version"] + 1}, (*_TASK, *_OUTCOME)))
 
 
 _TASK: Final = ("version", "title", "status")
 _OUTCOME: Final = ("result", "result_truncated", "problem", "proposal")
 
 
-def _shown(row: Row, names: Sequence[str] = _TASK) -> Row:
+def _fields(row: Row, names: Sequence[str] = _TASK) -> Row:
     shown = {name: row[name] for name in names if name in row}
     return {**shown, "result_truncated": bool(row["result_truncated"])} if "result_truncated" in shown else shown
 

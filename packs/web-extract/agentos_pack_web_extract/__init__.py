@@ -32,14 +32,10 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
 
     options = read_options(Options, context.options)
     client = WebClient(options.policy())
-
-    async def close() -> None:
-        await client.aclose()
-
     return ExtensionPack(
         name="web-extract",
         version=__version__,
         description="Web pages and PDFs as text, fetched through a guarded client and read in a process with limits.",
         descriptors=create_descriptors(options, client),
-        on_deactivate=close,
+        on_deactivate=client.aclose,
     )

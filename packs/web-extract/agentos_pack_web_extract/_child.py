@@ -198,13 +198,13 @@ def main() -> None:
         "links": lambda: read_links(html, task),
         "pdf": lambda: read_pdf(data, task),
     }[task["kind"]]()
-    for line in _told(lines):
+    for line in _with_failure(lines):
         answers.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         answers.flush()
 
 
-def _told(lines: Iterator[Line]) -> Iterator[Line]:
-    """Tell what is told, and which library can't be used."""
+def _with_failure(lines: Iterator[Line]) -> Iterator[Line]:
+    """Yield *lines*, and at last which library can't be used, if that ended them."""
     try:
         yield from lines
     except UnusableError as error:

@@ -49,7 +49,7 @@ class Document:
     @property
     def text(self) -> str:
         """Return it as text: UTF-8 if it is that whatever is said, else by what the server or the page says."""
-        said = self.charset or _said_inside(self.body)
+        said = self.charset or _declared_charset(self.body)
         if not (said or "").lower().startswith(_NOT_UTF_8):
             try:
                 return self.body.decode("utf-8-sig")
@@ -59,7 +59,7 @@ class Document:
         return decode(self.body, said if said and said.lower() not in ("utf-8", "utf8") else "windows-1252")
 
 
-def _said_inside(body: bytes) -> str | None:
+def _declared_charset(body: bytes) -> str | None:
     found = _META.search(body[:_SNIFFED])
     return found[1].decode("ascii") if found else None
 

@@ -119,7 +119,7 @@ class PdfTools:
         existing = [number for number in wanted if number <= head["count"]]
         if not existing:
             raise ValueError(f"pages: the document has {head['count']} pages; ask for some of them")
-        told = [_told(said) for said in reading.lines[1:]]
+        told = [_parse_reply(said) for said in reading.lines[1:]]
         if not told:
             raise ValueError(f"the PDF can't be read: {reading.problem}")
         problems = [one.problem for one in told if one.problem is not None]
@@ -142,19 +142,19 @@ def page_numbers(text: str) -> list[int]:
 
 
 @attrs.frozen
-class _Told:
+class _PdfReply:
     page: PdfPage
     is_cut: bool
     problem: str | None
 
 
-def _told(said: Mapping[str, Any]) -> _Told:
+def _parse_reply(said: Mapping[str, Any]) -> _PdfReply:
     page = PdfPage(number=said["page"], text=plain(said["text"]).strip())
     problem = f"page {page.number} can't be read ({said['error']})" if "error" in said else None
-    return _Told(page, said.get("is_cut", False), problem)
+    return _PdfReply(page, said.get("is_cut", False), problem)
 
 
-def _within(told: Iterable[_Told], max_chars: int) -> Iterator[_Told]:
+def _within(told: Iterable[_PdfReply], max_chars: int) -> Iterator[_PdfReply]:
     """Return as many whole pages as there is room for; one that is too long by itself is cut."""
     room = max_chars
     for one in told:
@@ -176,7 +176,7 @@ def _head(reading: Reading) -> Mapping[str, Any]:
 
 
 def _pdf_text(
-    source: str, head: Mapping[str, Any], told: Iterable[_Told], existing: list[int], problems: list[str]
+    source: str, head: Mapping[str, Any], told: Iterable[_PdfReply], existing: list[int], problems: list[str]
 ) -> PdfText:
     shown = list(told)
     last = shown[-1].page.number if shown else 0

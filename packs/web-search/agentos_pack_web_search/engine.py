@@ -144,7 +144,7 @@ class Engine:
             self._check(provider, response)
             return read_answer(provider, response.json())
         except WebError as error:
-            failure = _FailedError(_words_of(error, provider))
+            failure = _FailedError(_failure_message(error, provider))
         except NotResultsError:
             failure = _FailedError("it answered with something else than results")
         raise failure
@@ -183,7 +183,7 @@ class Engine:
             await client.aclose()
 
 
-def _words_of(error: WebError, provider: Provider) -> str:
+def _failure_message(error: WebError, provider: Provider) -> str:
     """Return what went wrong; without the host if it is of an address that is a secret."""
     is_secret = provider.base_url is None and error.host
     return str(error).replace(error.host, "its host") if is_secret else str(error)

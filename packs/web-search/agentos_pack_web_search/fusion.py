@@ -47,9 +47,9 @@ def fuse(lists: Sequence[tuple[str, Sequence[Hit]]]) -> list[Found]:
             hit = first_of_each[key]
             merged.setdefault(key, _Merged(hit, rank)).add(provider, hit, rank)
     ordered = sorted(merged.values(), key=lambda one: (-one.score, one.best))
-    return [_found(one) for one in ordered]
+    return [_result_of(one) for one in ordered]
 
 
-def _found(one: _Merged) -> Found:
+def _result_of(one: _Merged) -> Found:
     hit = one.hit
     return Found(title=hit.title, url=hit.url, snippet=hit.snippet, published=hit.published, providers=one.providers)

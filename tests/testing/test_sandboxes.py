@@ -13,8 +13,8 @@ from testing.parts import Text, count_letters, pack, reads
 
 from agentos import PUBLIC, Descriptor, ToolContext, tool
 from agentos.testing import assert_pack_ok, check_pack, examine_pack
-from agentos.testing._leftovers import Holdings
-from agentos.testing._sandbox import laboratory, unwinding
+from agentos.testing._leftovers import ResourceSnapshot
+from agentos.testing._sandbox import enter_sandbox, leaving_sandboxes
 
 
 def look_up_with(seen):
@@ -124,7 +124,7 @@ async def test_names_that_cant_be_filled_in_are_told_once(given, told):
 
     (finding,) = await examine_pack(lambda: pack(), prepare=prepare)
 
-    assert (finding.rule, finding.cure) == ("loads", "mend what prepares the room, such as conformance.py")
+    assert (finding.rule, finding.cure) == ("loads", "fix what prepares the sandbox, such as conformance.py")
     assert f"prepare() raised {told}" in finding.message
 
 
@@ -171,9 +171,9 @@ def state():
 async def test_a_room_that_nobody_leaves_is_left_all_the_same():
     mask = os.umask(0o022)
     before = state()
-    with unwinding():
-        room = laboratory()
-        room.__enter__()
+    with leaving_sandboxes():
+        sandbox = enter_sandbox()
+        sandbox.__enter__()
         assert Path.cwd() != before[0]
 
     assert state() == before
@@ -199,29 +199,29 @@ async def test_the_event_loop_works_in_its_own_pool_again():
     loop = asyncio.get_running_loop()
     await asyncio.to_thread(os.getpid)
     own = loop._default_executor
-    with laboratory() as room:
+    with enter_sandbox() as sandbox:
         await asyncio.to_thread(os.getpid)
         within = loop._default_executor
 
-    assert (within, loop._default_executor) == (room.pool, own)
+    assert (within, loop._default_executor) == (sandbox.pool, own)
 
 
 async def test_a_pool_knows_what_has_not_ended():
     over = threading.Event()
-    with laboratory() as room:
+    with enter_sandbox() as sandbox:
         work = asyncio.create_task(asyncio.to_thread(over.wait, 60))
         await asyncio.sleep(0)
-        before = [*room.pool.unfinished.values()]
+        before = [*sandbox.pool.unfinished.values()]
         over.set()
         await work
-        after = [*room.pool.unfinished.values()]
+        after = [*sandbox.pool.unfinished.values()]
 
     assert (before, after) == (["Event.wait"], [])
 
 
 async def test_idle_threads_of_the_event_loop_are_nobody_s():
-    with laboratory() as room:
-        before = Holdings.now(room)
+    with enter_sandbox() as sandbox:
+        before = ResourceSnapshot.now(sandbox)
         await asyncio.to_thread(os.getpid)
         left = await before.left_over(0.5)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from agentos.mcp.auth.verified import KeysUnavailableError, is_loopback
+from agentos.mcp.auth.verifier import KeysUnavailableError, is_loopback
 from agentos.model.parsing import read_file
 
 SECRET_SIZES = {"HS256": 32, "HS384": 48, "HS512": 64}
@@ -48,11 +48,11 @@ def texts(value: object) -> list[str]:
     return [one for one in many[:LIST_LIMIT] if isinstance(one, str)]
 
 
-class Keys(Protocol):
+class KeySource(Protocol):
     """Where a token's key is found."""
 
     async def find(self, kid: str | None, algorithm: str) -> Any:
-        """Return the key of that id for that algorithm; None if there is none."""
+        """Return the key of that id for that algorithm; None if it is unknown."""
         ...
 
 
@@ -73,7 +73,7 @@ class SharedSecret:
 
 
 @attrs.frozen
-class _Key:
+class _SigningKey:
     kid: str | None
     fits: frozenset[str]
     key: Any = attrs.field(repr=False)
@@ -83,7 +83,7 @@ class _Key:
 class KeySet:
     """The usable keys of a JSON Web Key Set."""
 
-    keys: tuple[_Key, ...]
+    keys: tuple[_SigningKey, ...]
 
     @classmethod
     def given(cls, jwks: Mapping[str, Any] | str | Path) -> "KeySet":
@@ -99,7 +99,7 @@ class KeySet:
         listed = document.get("keys") if isinstance(document, Mapping) else None
         if not isinstance(listed, list):
             return cls(())
-        return cls(tuple(key for jwk in listed[:_KEY_LIMIT] if (key := _usable(jwk)) is not None))
+        return cls(tuple(key for jwk in listed[:_KEY_LIMIT] if (key := _signing_key(jwk)) is not None))
 
     def select(self, kid: str | None, algorithm: str) -> Any:
         """Return the key of that kid. A token without one is checked only if there is no choice."""
@@ -113,7 +113,7 @@ class KeySet:
         return self.select(kid, algorithm)
 
 
-def _usable(jwk: Any) -> _Key | None:
+def _signing_key(jwk: Any) -> _SigningKey | None:
     """Return a public key for signatures, with the algorithms that suit it; None for anything else."""
     from jwt import PyJWK, PyJWTError
 
@@ -133,10 +133,10 @@ def _usable(jwk: Any) -> _Key | None:
         return None
     if type == "RSA" and key.key_size < _RSA_BITS:
         return None
-    return _Key(short_text(jwk.get("kid")) or None, fits, key)
+    return _SigningKey(short_text(jwk.get("kid")) or None, fits, key)
 
 
-def key_address(url: str) -> str:
+def checked_key_url(url: str) -> str:
     """Return *url* if keys may be fetched from it: by https, or from this machine."""
     parts = urlsplit(url)
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
@@ -172,14 +172,14 @@ class RemoteKeys:
     async def find(self, kid: str | None, algorithm: str) -> Any:
         """Return the key of *kid* for *algorithm*, fetched anew if the kept ones are old or do not have it."""
         if self._age() > self._keep:
-            await self._fetched()
+            await self._wait_for_fetch()
             if self._age() > self._keep:
                 raise KeysUnavailableError(f"no keys could be fetched from {self._url}; see the log for the reason")
         elif self._age() > self._max_age:
-            self._fetching()
+            self._start_fetch()
         key = self._set.select(kid, algorithm)
         if key is None:
-            await self._fetched()
+            await self._wait_for_fetch()
             key = self._set.select(kid, algorithm)
         return key
 
@@ -187,12 +187,12 @@ class RemoteKeys:
         age = self._clock() - self._fetched_at
         return age if age >= 0 else math.inf  # a clock that was set back tells nothing
 
-    async def _fetched(self) -> None:
+    async def _wait_for_fetch(self) -> None:
         """Wait for a fetch, unless the last one was a moment ago. Who stops waiting does not stop it for others."""
-        if (task := self._fetching()) is not None:
+        if (task := self._start_fetch()) is not None:
             await asyncio.shield(task)
 
-    def _fetching(self) -> asyncio.Task[None] | None:
+    def _start_fetch(self) -> asyncio.Task[None] | None:
         """Return the fetch under way, or start one if it is time; None if it is not."""
         if self._task is not None and not self._task.done():
             return self._task

@@ -10,18 +10,19 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from agentos.interop._provider_schemas import object_schema
+from agentos.interop.mcp import effect_hints
 from agentos.model.tool_call import ToolResult
 from agentos.schema.validation import compile_schema, to_plain_json
 from agentos.tools.listing import ToolInfo
-from agentos.tools.tool import Effect, Tool
+from agentos.tools.tool import Tool
 from agentos.tools.wire_names import wire_name
 
 Item = dict[str, Any]
 
 DESCRIPTION_LIMIT = 20_000
 """How many characters of a tool's description a client is given."""
-_FITS = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_MADE_UP = re.compile(r"[A-Za-z0-9_-]*_[0-9a-f]{8}")
+_VALID_NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_MADE_UP_NAME = re.compile(r"[A-Za-z0-9_-]*_[0-9a-f]{8}")
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 # -- text ----------------------------------------------------------------------------------------------------------
@@ -76,26 +77,26 @@ def as_json(data: Any, indent: int | None = None) -> str:
 
 
 @attrs.frozen
-class Names:
+class ClientToolNames:
     """The names of tools whose own name MCP does not allow, or that a tool of the server has already."""
 
     to_wire: dict[str, str] = attrs.field(factory=dict)
     from_wire: dict[str, str] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, names: Iterable[str], reserved: Iterable[str] = ()) -> "Names":
+    def of(cls, names: Iterable[str], reserved: Iterable[str] = ()) -> "ClientToolNames":
         """Make up a name for each that needs one; every other keeps its own."""
         known, taken = list(names), frozenset(reserved)
-        misfits = [name for name in known if not _FITS.fullmatch(name) or name in taken]
+        misfits = [name for name in known if not _VALID_NAME.fullmatch(name) or name in taken]
         made = cls()
         if not misfits:
             return made
         standing = taken.union(known)
         for name in misfits:
-            attempt, wire = 0, _made_up(name)
+            attempt, wire = 0, _make_name(name)
             while wire in standing or wire in made.from_wire:
                 attempt += 1
-                wire = _made_up(f"{name}\0{attempt}")
+                wire = _make_name(f"{name}\0{attempt}")
             made.to_wire[name], made.from_wire[wire] = wire, name
         return made
 
@@ -104,14 +105,14 @@ class Names:
         return self.to_wire.get(name, name)
 
 
-def _made_up(name: str) -> str:
+def _make_name(name: str) -> str:
     # A colon fits no wire name: a name that is only taken gets its hash too.
-    return wire_name(f"{name}:" if _FITS.fullmatch(name) else name)
+    return wire_name(f"{name}:" if _VALID_NAME.fullmatch(name) else name)
 
 
-def looks_made_up(name: str) -> bool:
+def may_be_made_up(name: str) -> bool:
     """Tell whether a client may have *name* from `Names`, so that it is worth looking up."""
-    return _MADE_UP.fullmatch(name) is not None
+    return _MADE_UP_NAME.fullmatch(name) is not None
 
 
 # -- tools ---------------------------------------------------------------------------------------------------------
@@ -128,35 +129,25 @@ def tool_item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool) -> Item
     key = (wire, info.display_name, is_modern)
     item = kept.get(key)
     if item is None:
-        item = kept[key] = _item(info, tool, wire, is_modern=is_modern)
+        item = kept[key] = _make_item(info, tool, wire, is_modern=is_modern)
     return item
 
 
-def _item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool) -> Item:
+def _make_item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool) -> Item:
     item: Item = {
         "name": wire,
         "title": encodable(info.display_name),
         "description": encodable(clipped(info.description, DESCRIPTION_LIMIT)),
         "inputSchema": encodable_data(object_schema(info.input_schema)),
-        "annotations": annotations(info.effect, is_idempotent=tool.idempotent),
+        "annotations": effect_hints(info.effect, is_idempotent=tool.idempotent),
     }
     if (output := shown_output_schema(tool, is_modern=is_modern)) is not None:
         item["outputSchema"] = encodable_data(to_plain_json(output))
     return item
 
 
-def annotations(effect: Effect, *, is_idempotent: bool = False) -> dict[str, bool]:
-    """Return what an effect says. Nothing says whether a tool reaches the outside, so nothing is said of that."""
-    reads = effect == "read"
-    return {
-        "readOnlyHint": reads,
-        "destructiveHint": effect == "destructive",
-        "idempotentHint": reads or is_idempotent,
-    }
-
-
 def shown_output_schema(tool: Tool, *, is_modern: bool) -> Mapping[str, Any] | None:
-    """Return the output schema that clients of an era are told of, and get structured content for.
+    """Return the output schema that clients of an era see, and get structured content for.
 
     Up to 2025-11-25 that is an object, always. Since 2026-07-28 it is any value but null, which the SDK leaves out.
     """
@@ -178,12 +169,12 @@ def _is_never_null(tool: Tool) -> bool:
 
 
 def call_result(result: ToolResult, tool: Tool | None, *, is_modern: bool) -> Item:
-    """Return a result as the protocol tells it: what the model reads, and its output as structured content.
+    """Return a result in the form of the protocol: what the model reads, and its output as structured content.
 
     `state`, `meta` and an error's `details` stay here: they are for hosts, and may hold a token.
     """
     made: Item = {
-        "content": [{"type": "text", "text": encodable(_words(result))}],
+        "content": [{"type": "text", "text": encodable(_text_for_model(result))}],
         "isError": not result.success,
         "resultType": "complete",
     }
@@ -191,13 +182,13 @@ def call_result(result: ToolResult, tool: Tool | None, *, is_modern: bool) -> It
         made["structuredContent"] = encodable_data(result.output)
     elif result.success and tool is not None and shown_output_schema(tool, is_modern=is_modern) is not None:
         if result.output is None:
-            made["isError"] = True  # a client that was told of a schema would refuse a success without its output
+            made["isError"] = True  # a client that knows the schema would refuse a success without its output
         else:
             made["structuredContent"] = encodable_data(result.output)
     return made
 
 
-def _words(result: ToolResult) -> str:
+def _text_for_model(result: ToolResult) -> str:
     """Return what a model reads. Where the output is missing it says first that the call is done.
 
     The result may have to be marked as an error, and nobody shall make the call again for that.

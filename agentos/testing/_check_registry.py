@@ -8,18 +8,18 @@ import attrs
 
 from agentos import Entry, EntryState, Tool
 from agentos.testing._candidate import Candidate, NotLoadedError
-from agentos.testing._furnishing import PreparingError
-from agentos.testing._leftovers import Holdings
+from agentos.testing._leftovers import ResourceSnapshot
+from agentos.testing._preparation import PreparationError
 from agentos.testing._watchdog import StuckError
 from agentos.tools.lint.findings import Finding
 
-Remarks = AsyncIterator[Finding]
-Function = Callable[..., Remarks]
-NOT_AGAIN = "not again"
+Findings = AsyncIterator[Finding]
+Function = Callable[..., Findings]
+STOP_CHECKS = "not again"
 """What is kept of a candidate that could be loaded once, and then no more."""
 _SURVEY = "survey"
 _MOST = 5
-"""How many findings of one check about one tool are told: the rest would be the same again."""
+"""How many findings of one check about one tool are listed: the rest would be the same again."""
 
 
 def _always(candidate: Candidate, tool: Tool | None) -> bool:  # noqa: ARG001 - the signature is the contract
@@ -44,30 +44,30 @@ class Check:
         """Return what the check finds; that it could not be finished is a finding too."""
         try:
             found = self.function(candidate, tool) if self.is_about_tools else self.function(candidate)
-            return _told([finding async for finding in found])
+            return _shortened([finding async for finding in found])
         except NotLoadedError as error:
             message, cure = _cant_be_loaded(candidate, error)
-        except PreparingError as error:
-            message, cure = str(error), "mend what prepares the room, such as conformance.py"
+        except PreparationError as error:
+            message, cure = str(error), "fix what prepares the sandbox, such as conformance.py"
         except (Exception, StuckError) as error:  # noqa: BLE001 - a pack is foreign code, whatever it is asked
             message, cure = f"it could not be checked: {type(error).__name__}: {error}", "see where that comes from"
         return [candidate.finding(self.id, message, cure, tool=tool.name if tool else "")]
 
 
 def _cant_be_loaded(candidate: Candidate, error: NotLoadedError) -> tuple[str, str]:
-    if _SURVEY not in candidate.kept:
+    if _SURVEY not in candidate.cache:
         return f"the pack can't be loaded: {error}", "see the check `loads`"
-    candidate.kept[NOT_AGAIN] = True
+    candidate.cache[STOP_CHECKS] = True
     return f"the pack can't be loaded again: {error}", "undo in on_deactivate what on_activate did"
 
 
-def _told(found: list[Finding]) -> list[Finding]:
+def _shortened(found: list[Finding]) -> list[Finding]:
     """Leave out what says the same again."""
-    told = list(dict.fromkeys(found))
-    if len(told) <= _MOST:
-        return told
-    last = attrs.evolve(told[_MOST - 1], message=f"{told[_MOST - 1].message} (and {len(told) - _MOST} more)")
-    return [*told[: _MOST - 1], last]
+    unique = list(dict.fromkeys(found))
+    if len(unique) <= _MOST:
+        return unique
+    last = attrs.evolve(unique[_MOST - 1], message=f"{unique[_MOST - 1].message} (and {len(unique) - _MOST} more)")
+    return [*unique[: _MOST - 1], last]
 
 
 CHECKS: dict[str, Check] = {}
@@ -95,7 +95,7 @@ def tool_check(id: str, applies: Callable[[Candidate, Any], bool] = _always) -> 
 
 
 @attrs.frozen
-class Survey:
+class PackSurvey:
     """What was seen when the pack was loaded for the first time."""
 
     tools: list[Tool]
@@ -108,29 +108,31 @@ class Survey:
     """The ids of the secrets that were declared or asked for."""
 
 
-async def survey(candidate: Candidate) -> Survey:
+async def survey_pack(candidate: Candidate) -> PackSurvey:
     """Load the pack and unload it; the first time is the only one in which what is made once can be seen to stay."""
-    if _SURVEY not in candidate.kept:
-        async with candidate.room() as room:
-            before = Holdings.now(room)
+    if _SURVEY not in candidate.cache:
+        async with candidate.sandbox() as sandbox:
+            before = ResourceSnapshot.now(sandbox)
             async with candidate.host() as session:
                 tools, entries = session.all_tools(), session.entries()
                 declared = [need.id for one in entries for need in one.descriptor.required_secrets]
                 asked = [*dict.fromkeys([*declared, *session.secrets.reads])]
             idle = [one for one in entries if not one.state.in_force and one.state != EntryState.UNBOUND]
-            candidate.kept[_SURVEY] = Survey(tools, idle, await before.held_back(candidate.grace), not entries, asked)
+            candidate.cache[_SURVEY] = PackSurvey(
+                tools, idle, await before.left_over_resources(candidate.grace), not entries, asked
+            )
     return known_survey(candidate)
 
 
-def known_survey(candidate: Candidate) -> Survey:
+def known_survey(candidate: Candidate) -> PackSurvey:
     """Return what was seen when the pack was loaded; it was."""
-    found: Survey = candidate.kept[_SURVEY]
+    found: PackSurvey = candidate.cache[_SURVEY]
     return found
 
 
 async def tools_of(candidate: Candidate) -> list[Tool]:
     """Return the tools that the pack has on the stacks once it is loaded with all its secrets."""
-    return (await survey(candidate)).tools
+    return (await survey_pack(candidate)).tools
 
 
 def is_bound(candidate: Candidate, tool: Tool) -> bool:  # noqa: ARG001 - the signature is the contract

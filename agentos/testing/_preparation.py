@@ -1,4 +1,4 @@
-"""What a room is furnished with before a pack comes: a folder that is copied, and what its author prepares."""
+"""What is put into a sandbox before a pack is loaded: a copied folder, and what its author prepares."""
 
 import contextlib
 import importlib.util
@@ -8,38 +8,38 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentos.testing._sandbox import FRESH, Laboratory
+from agentos.testing._sandbox import FOLDER_PLACEHOLDER, Sandbox
 
 Prepare = Callable[[Path], contextlib.AbstractAsyncContextManager[Mapping[str, Any] | None]]
-PREPARING = "conformance.py"
+PREPARE_FILE = "conformance.py"
 """The file beside `conformance.toml` that has `prepare`."""
 _HOW = "decorate `async def prepare(tmp)` with @contextlib.asynccontextmanager"
 
 
-class PreparingError(Exception):
-    """What the pack's author prepares could not be prepared, so that nothing can be said of the pack."""
+class PreparationError(Exception):
+    """What the pack's author prepares could not be prepared, so the pack can't be examined."""
 
 
 @contextlib.asynccontextmanager
-async def furnished(room: Laboratory, seed: Path | None, prepare: Prepare | None) -> AsyncIterator[None]:
-    """Put *seed* into the folder of a room and enter *prepare* there, until the end of the block."""
+async def prepared(sandbox: Sandbox, seed: Path | None, prepare: Prepare | None) -> AsyncIterator[None]:
+    """Put *seed* into the folder of a sandbox and enter *prepare* there, until the end of the block."""
     if seed is not None:
-        shutil.copytree(seed, room.data, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(seed, sandbox.data, symlinks=True, dirs_exist_ok=True)
     if prepare is None:
         yield
         return
     async with contextlib.AsyncExitStack() as undo:
-        with _told():
-            given = await undo.enter_async_context(_entered(prepare, room.data))
-            room.names.update(_names(given))
-        room.begin()  # what was said and tried until now was not the pack's doing
+        with _preparation_errors():
+            given = await undo.enter_async_context(_context_manager(prepare, sandbox.data))
+            sandbox.names.update(_names(given))
+        sandbox.forget_notes()  # what was logged and tried until now was not done by the pack
         yield
         undo_all = undo.pop_all()
-        with _told():
+        with _preparation_errors():
             await undo_all.aclose()
 
 
-def _entered(prepare: Prepare, folder: Path) -> contextlib.AbstractAsyncContextManager[Any]:
+def _context_manager(prepare: Prepare, folder: Path) -> contextlib.AbstractAsyncContextManager[Any]:
     made = prepare(folder)
     if not hasattr(made, "__aenter__"):
         if inspect.iscoroutine(made):
@@ -49,11 +49,11 @@ def _entered(prepare: Prepare, folder: Path) -> contextlib.AbstractAsyncContextM
 
 
 @contextlib.contextmanager
-def _told() -> Any:
+def _preparation_errors() -> Any:
     try:
         yield
     except Exception as error:  # foreign code, though of the pack's author
-        raise PreparingError(f"prepare() raised {type(error).__name__}: {error}") from error
+        raise PreparationError(f"prepare() raised {type(error).__name__}: {error}") from error
 
 
 def _names(given: Any) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _names(given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise TypeError(f"it yields {type(given).__name__}; expected a mapping of names to values")
     for name, value in given.items():
-        if not isinstance(name, str) or not name.isidentifier() or f"{{{name}}}" == FRESH:
+        if not isinstance(name, str) or not name.isidentifier() or f"{{{name}}}" == FOLDER_PLACEHOLDER:
             raise ValueError(f"it yields the name {name!r}; expected letters, digits and _, and not 'tmp'")
         if not isinstance(value, str | int | float | Path):
             raise TypeError(f"it yields {type(value).__name__} as {name!r}; expected a text or a number")

@@ -16,13 +16,13 @@ _PASSING = ("-wal", "-shm", "-journal", ".pyc", "__pycache__")
 
 
 @attrs.frozen
-class Footprint:
+class FolderSnapshot:
     """The files of some folders, and what is in them."""
 
     files: Mapping[str, str]
 
     @classmethod
-    def of(cls, folders: Iterable[Path]) -> "Footprint":
+    def of(cls, folders: Iterable[Path]) -> "FolderSnapshot":
         """Look at every file beneath *folders*, up to a limit."""
         files: dict[str, str] = {}
         for path in _walk(folders):
@@ -31,7 +31,7 @@ class Footprint:
             files[str(path)] = _print_of(path)
         return cls(files)
 
-    def changes(self, after: "Footprint") -> list[str]:
+    def changes(self, after: "FolderSnapshot") -> list[str]:
         """Name what came, went or is different."""
         return sorted(path for path in {**self.files, **after.files} if self.files.get(path) != after.files.get(path))
 
@@ -54,12 +54,12 @@ def _print_of(path: Path) -> str:
         return type(error).__name__
 
 
-def folders_of(value: Any) -> list[Path]:
+def folders_in(value: Any) -> list[Path]:
     """Return the folders and files that any text in options names."""
     if isinstance(value, Mapping):
-        return [one for inner in value.values() for one in folders_of(inner)]
+        return [one for inner in value.values() for one in folders_in(inner)]
     if isinstance(value, list | tuple):
-        return [one for inner in value for one in folders_of(inner)]
+        return [one for inner in value for one in folders_in(inner)]
     if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
         return []
     path = Path(value)

@@ -1,7 +1,7 @@
 """MCPServer: what a principal may see, served to MCP clients of both eras.
 
-A request passes: span -> border (whatever raises becomes a plain error) -> the seal on states of requests -> handler.
-Whoever may call a tool here may call it by any other way into the host, and nobody else: there is one door for calls.
+A request passes: span -> error containment -> the seal on request states -> handler. Calls go through the same
+ToolOrchestrator as any other call of the host, so access is the same everywhere.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +20,14 @@ from pydantic import ValidationError
 
 from agentos._version import __version__
 from agentos.base.foreign import FOREIGN, let_cancellation_pass
-from agentos.mcp.server.approval_prompts import Asking
-from agentos.mcp.server.client_calls import Calls
-from agentos.mcp.server.content import Item, call_result
+from agentos.mcp.server.approval_prompts import ApprovalPrompts
+from agentos.mcp.server.client_calls import ClientCalls
 from agentos.mcp.server.documents import TEMPLATES, Documents
-from agentos.mcp.server.host_protocol import Host
-from agentos.mcp.server.list_changed import Changes
-from agentos.mcp.server.own_tools import DECIDING, SEARCHING, Deciding, OwnTool, Searching
-from agentos.mcp.server.shown_tools import Offer, Pages, is_modern, session_of
+from agentos.mcp.server.list_changed import ListChangeNotifier
+from agentos.mcp.server.own_tools import PROPOSAL_TOOL_NAMES, SEARCH_TOOL_NAMES, OwnTool, ProposalTools, SearchTools
+from agentos.mcp.server.served_host import ServedHost
+from agentos.mcp.server.shown_tools import PageCutter, ShownTools, is_modern, session_of_call
+from agentos.mcp.server.wire_format import Item, call_result
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.secrets.masking import MaskingLogger
@@ -37,14 +37,14 @@ Resolver = Callable[[Context], Principal | None]
 
 RESOURCE_NOT_FOUND = -32002
 """What the handshake era says of an unknown resource; since 2026-07-28 it is a matter of invalid parameters."""
-_STATE_LIFE = 86_400.0
+_STATE_LIFETIME = 86_400.0
 """How long a sealed state is accepted. What it asks about expires earlier, with its proposal."""
-_PLAIN = frozenset({"name", "arguments", "_meta"})
-_FRESH = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_PLAIN_FIELDS = frozenset({"name", "arguments", "_meta"})
+_UNCACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
-class _Server(Server[Any]):
-    """The SDK's server, which says of its own accord that it tells of changes."""
+class _NotifyingServer(Server[Any]):
+    """The SDK's server, which declares list_changed whatever the transport."""
 
     def create_initialization_options(
         self,
@@ -52,7 +52,7 @@ class _Server(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """Return what a client of the handshake era is told: also by transports that pass no options."""
+        """Return the capabilities for a client of the handshake era, also where a transport passes no options."""
         told = notification_options or NotificationOptions(
             prompts_changed=True, resources_changed=True, tools_changed=True
         )
@@ -72,7 +72,7 @@ class MCPServer:
 
     def __init__(
         self,
-        host: Host,
+        host: ServedHost,
         *,
         principal: Principal | Resolver | None = None,
         name: str = "agentos",
@@ -91,26 +91,29 @@ class MCPServer:
         self._instructions = instructions
         self._keys = state_keys
         self._logger = MaskingLogger("agentos.mcp", host.extensions.masker)
-        self._pages = Pages()
-        reserved = (*(DECIDING if approvals_tools else ()), *(SEARCHING if search_above is not None else ()))
-        self._offer = Offer(host, reserved, search_above)
-        self._changes = Changes(host, self._offer.own_name)
-        self._calls = Calls(host, self._logger)
-        self._asking = Asking(host, self._calls, self._logger, has_tools=approvals_tools)
-        self._documents = Documents(host, self._offer)
-        searching = Searching(self._offer, self._changes, host.extensions.masker)
-        self._searching = _by_name(searching.tools() if search_above is not None else ())
-        self._deciding = _by_name(Deciding(host, self._asking).tools() if approvals_tools else ())
-        self._own = {**self._searching, **self._deciding}
+        self._pages = PageCutter()
+        reserved = (
+            *(PROPOSAL_TOOL_NAMES if approvals_tools else ()),
+            *(SEARCH_TOOL_NAMES if search_above is not None else ()),
+        )
+        self._shown = ShownTools(host, reserved, search_above)
+        self._notifier = ListChangeNotifier(host, self._shown.tool_name)
+        self._calls = ClientCalls(host, self._logger)
+        self._prompts = ApprovalPrompts(host, self._calls, self._logger, has_tools=approvals_tools)
+        self._documents = Documents(host, self._shown)
+        search_tools = SearchTools(self._shown, self._notifier, host.extensions.masker)
+        self._search_tools = _by_name(search_tools.tools() if search_above is not None else ())
+        self._proposal_tools = _by_name(ProposalTools(host, self._prompts).tools() if approvals_tools else ())
+        self._own = {**self._search_tools, **self._proposal_tools}
 
     @cached_property
     def server(self) -> Server[Any]:
         """Return the SDK's low-level server: for a transport, or in memory for `mcp.Client(mcp_server.server)`."""
-        made = _Server(
+        made = _NotifyingServer(
             self._name,
             version=__version__,
             instructions=self._instructions,
-            get_tool_input_schema=self._offer.input_schema,
+            get_tool_input_schema=self._shown.input_schema,
             on_list_tools=self._list_tools,  # type: ignore[arg-type]  # dicts are results too: see HandlerResult
             on_call_tool=self._call_tool,  # type: ignore[arg-type]
             on_list_prompts=self._list_prompts,  # type: ignore[arg-type]
@@ -121,15 +124,20 @@ class MCPServer:
             on_subscriptions_listen=self._listen,
         )
         made.add_notification_handler(
-            "notifications/initialized", types.NotificationParams, self._changes.on_initialized
+            "notifications/initialized", types.NotificationParams, self._notifier.on_initialized
         )
         boundary = RequestStateBoundary(self._security(), default_audience=self._name)
-        made.middleware = [*map(_spared, made.middleware), self._border, boundary, self._short_cut]
+        made.middleware = [
+            *map(_skip_unused_spans, made.middleware),
+            self._contain_errors,
+            boundary,
+            self._answer_plain_call,
+        ]
         return made
 
     @cached_property
     def _stamp(self) -> dict[str, Any]:
-        """Return what every answer of the era without sessions says of the server: flat, so a copy is its own."""
+        """Return what every answer of the era without sessions says of the server; a shallow copy is enough."""
         return self.server.server_info_stamp
 
     def memory(self) -> Server[Any]:
@@ -147,48 +155,48 @@ class MCPServer:
 
     async def close(self) -> None:
         """End open streams in good order and leave nothing running. Connections are their transport's to end."""
-        self._changes.close()
+        self._notifier.close()
         await self._calls.close()
 
-    # -- the border --------------------------------------------------------------------------------------------
+    # -- errors --------------------------------------------------------------------------------------------
 
-    async def _border(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Pass a request on. What raises on the way is logged here, and the client is told that it did not work."""
+    async def _contain_errors(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Pass a request on. An exception is logged, and the client gets a plain internal error."""
         try:
-            self._who(ctx)
+            self._principal_of(ctx)
             return await call_next(ctx)
-        except (MCPError, ValidationError):  # the protocol's own words
+        except (MCPError, ValidationError):  # errors of the protocol itself
             if ctx.request_id is not None:
                 raise
-        except FOREIGN as error:  # nothing that went wrong in here is a client's business
+        except FOREIGN as error:  # a client learns nothing about the inside
             let_cancellation_pass(error)
             self._logger.exception("%s failed", ctx.method)
             if ctx.request_id is not None:
                 raise MCPError(types.INTERNAL_ERROR, "Internal error; the host's log says why") from None
         return None  # nobody waits for an answer to a notification
 
-    def _who(self, ctx: Context) -> Principal:
-        """Return for whom a request is made."""
+    def _principal_of(self, ctx: Context) -> Principal:
+        """Return the principal of a request."""
         if isinstance(self._principal, Principal):
             return self._principal
         found = self._principal(ctx)
         if found is None:
-            raise MCPError(types.INVALID_REQUEST, "The request is refused: it is not known for whom it is made")
+            raise MCPError(types.INVALID_REQUEST, "The request is refused: its principal is unknown")
         if not isinstance(found, Principal):
             raise TypeError(f"principal: expected a Principal or None, got {type(found).__name__}")
         return found
 
     def _security(self) -> RequestStateSecurity:
         if self._keys is None:
-            made = RequestStateSecurity.ephemeral(ttl=_STATE_LIFE)
+            made = RequestStateSecurity.ephemeral(ttl=_STATE_LIFETIME)
         else:
-            made = RequestStateSecurity(keys=self._keys, ttl=_STATE_LIFE)
-        made.bind_principal = lambda ctx: f"{self._who(ctx).kind}:{self._who(ctx).id}"
+            made = RequestStateSecurity(keys=self._keys, ttl=_STATE_LIFETIME)
+        made.bind_principal = lambda ctx: f"{self._principal_of(ctx).kind}:{self._principal_of(ctx).id}"
         return made
 
-    # -- calls by the short cut --------------------------------------------------------------------------------
+    # -- plain calls --------------------------------------------------------------------------------
 
-    async def _short_cut(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+    async def _answer_plain_call(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer a plain call at once, in the form it has on the wire.
 
         The SDK would check the request twice and the answer once more. The tool's own checks are stricter than the
@@ -214,23 +222,23 @@ class MCPServer:
         name, arguments = params.get("name"), params.get("arguments")
         if type(name) is not str or name in self._own or not (arguments is None or type(arguments) is dict):
             return None
-        return (name, arguments) if _PLAIN.issuperset(params) else None
+        return (name, arguments) if _PLAIN_FIELDS.issuperset(params) else None
 
     # -- tools -------------------------------------------------------------------------------------------------
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:
-        who = self._who(ctx)
-        infos, cursor = self._pages.cut(self._offer.shown(ctx, who), params.cursor, self._offer.version)
-        tools = self._offer.items(infos, modern=is_modern(ctx))
+        who = self._principal_of(ctx)
+        infos, cursor = self._pages.cut(self._shown.shown_to(ctx, who), params.cursor, self._shown.version)
+        tools = self._shown.items(infos, modern=is_modern(ctx))
         if params.cursor is None:
-            searching = self._searching if self._offer.is_searched(who) else {}
-            tools = [*(own.item for own in (*searching.values(), *self._deciding.values())), *tools]
+            search_tools = self._search_tools if self._shown.uses_search(who) else {}
+            tools = [*(own.item for own in (*search_tools.values(), *self._proposal_tools.values())), *tools]
         return _page("tools", tools, cursor)
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Item | types.InputRequiredResult:
         own = self._own.get(params.name)
         if own is not None:
-            result = await own.run(ctx, self._who(ctx), params.arguments)
+            result = await own.run(ctx, self._principal_of(ctx), params.arguments)
             return call_result(self.host.tools.executor.results.success(result, {}), None, is_modern=is_modern(ctx))
         return await self._answer(ctx, params.name, params.arguments, params)
 
@@ -241,9 +249,9 @@ class MCPServer:
         arguments: Mapping[str, Any] | None,
         params: types.CallToolRequestParams | None = None,
     ) -> Item | types.InputRequiredResult:
-        who, name = self._who(ctx), self._offer.own_name(wire)
+        who, name = self._principal_of(ctx), self._shown.tool_name(wire)
         if params is not None and params.request_state is not None:
-            answer = await self._asking.resumed(ctx, params, who)
+            answer = await self._prompts.resume(ctx, params, who)
         else:
             answer = await self._run(ctx, name, arguments, who)
         if isinstance(answer, types.InputRequiredResult):
@@ -255,60 +263,60 @@ class MCPServer:
         self, ctx: Context, name: str, arguments: Mapping[str, Any] | None, who: Principal
     ) -> ToolResult | types.InputRequiredResult:
         id = self._calls.new_id()
-        call = self.host.tools.process_tool_call(ToolCall(name, arguments, id), who, session=session_of(ctx))
+        call = self.host.tools.process_tool_call(ToolCall(name, arguments, id), who, session=session_of_call(ctx))
         result = await self._calls.run(ctx, id, call)
         if result.error is not None and result.error.type == "ApprovalRequired":
-            return await self._asking.about(ctx, result, who)
+            return await self._prompts.ask_or_wait(ctx, result, who)
         return result
 
     # -- prompts and resources ---------------------------------------------------------------------------------
 
     async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:
-        return self._paged("prompts", self._documents.prompts(self._who(ctx)), params)
+        return self._paged("prompts", self._documents.prompts(self._principal_of(ctx)), params)
 
     async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Item:
-        found = self._documents.prompt(params.name, self._who(ctx))
+        found = self._documents.prompt(params.name, self._principal_of(ctx))
         if found is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:100]!r}")
         return found
 
     async def _list_resources(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:
-        return self._paged("resources", self._documents.resources(self._who(ctx)), params)
+        return self._paged("resources", self._documents.resources(self._principal_of(ctx)), params)
 
     async def _list_templates(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:  # noqa: ARG002 - a handler
         return self._paged("resourceTemplates", TEMPLATES, params)
 
     async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> Item:
-        found = self._documents.read(params.uri, self._who(ctx))
+        found = self._documents.read(params.uri, self._principal_of(ctx))
         if found is None:
             code = types.INVALID_PARAMS if is_modern(ctx) else RESOURCE_NOT_FOUND
             raise MCPError(code, "Resource not found", {"uri": params.uri[:1_000]})
-        return {**_FRESH, **found}
+        return {**_UNCACHED, **found}
 
     def _paged(self, field: str, items: Sequence[Item], params: types.PaginatedRequestParams) -> Item:
-        page, cursor = self._pages.cut(items, params.cursor, self._offer.version)
+        page, cursor = self._pages.cut(items, params.cursor, self._shown.version)
         return _page(field, page, cursor)
 
     async def _listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        return await self._changes.on_listen(ctx, params, self._who(ctx))
+        return await self._notifier.on_listen(ctx, params, self._principal_of(ctx))
 
 
-async def serve_stdio(host: Host, **options: Any) -> None:
+async def serve_stdio(host: ServedHost, **options: Any) -> None:
     """Serve *host* over stdin and stdout until the client is gone; *options* are those of MCPServer."""
     await MCPServer(host, **options).run_stdio()
 
 
-def _spared(standing: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
-    """Pass by the SDK's spans as long as nobody collects any and none is to be continued."""
-    if not isinstance(standing, OpenTelemetryMiddleware):
-        return standing
+def _skip_unused_spans(in_force: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
+    """Skip the SDK's span while no tracer is configured and the request continues no trace."""
+    if not isinstance(in_force, OpenTelemetryMiddleware):
+        return in_force
 
     async def spans(ctx: Context, call_next: CallNext) -> HandlerResult:
         if isinstance(get_tracer_provider(), ProxyTracerProvider) and "traceparent" not in (ctx.meta or ()):
             return await call_next(ctx)
-        return await standing(ctx, call_next)
+        return await in_force(ctx, call_next)
 
     return spans
 
@@ -318,5 +326,5 @@ def _by_name(tools: Sequence[OwnTool]) -> dict[str, OwnTool]:
 
 
 def _page(field: str, items: Sequence[Item], cursor: str | None) -> Item:
-    made = {**_FRESH, field: list(items)}
+    made = {**_UNCACHED, field: list(items)}
     return made if cursor is None else {**made, "nextCursor": cursor}

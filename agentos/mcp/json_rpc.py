@@ -16,9 +16,9 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
-SHOWN = 400
+EXCERPT_SIZE = 400
 """How much of a line is kept or shown where not all of it can be."""
-DEPTH = 100
+MAX_DEPTH = 100
 """How deep a message may be nested."""
 _ID = rb'(\d{1,15}|"[A-Za-z0-9_.-]{1,64}")'
 _VALUE = re.compile(rb"\s*:\s*" + _ID + rb"(?=\s*[,}])")
@@ -31,10 +31,10 @@ _ENDLESS = 128
 """How many times as long as the longest that is kept a line may be before it is taken to have no end."""
 
 
-class Lines:
+class LineSplitter:
     """Cuts a stream of bytes into lines. One that is too long is thrown away while it arrives."""
 
-    def __init__(self, limit: int, ends: int = SHOWN) -> None:
+    def __init__(self, limit: int, ends: int = EXCERPT_SIZE) -> None:
         self._limit = limit
         self._ends = ends
         self._kept = bytearray()
@@ -68,13 +68,13 @@ class Lines:
         return line, is_whole
 
 
-def parse(line: bytes) -> JSONRPCMessage:
-    """Return the message in *line*; raise ValueError or RecursionError if there is none."""
-    return message_of(load(line))
+def parse_message(line: bytes) -> JSONRPCMessage:
+    """Return the message in *line*; raise ValueError or RecursionError if it is invalid."""
+    return message_of(load_json(line))
 
 
-def load(line: bytes, depth: int = DEPTH) -> Any:
-    """Return the JSON in *line*, within bounds; raise ValueError or RecursionError if it is none."""
+def load_json(line: bytes, depth: int = MAX_DEPTH) -> Any:
+    """Return the JSON in *line*, within bounds; raise ValueError or RecursionError if it is invalid."""
     data = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
     if line.count(b"{") + line.count(b"[") > depth and _is_deep(data, depth):
         raise ValueError(f"nested deeper than {depth} levels")
@@ -84,7 +84,7 @@ def load(line: bytes, depth: int = DEPTH) -> Any:
 
 
 def message_of(data: Any) -> JSONRPCMessage:
-    """Return the message that JSON says; raise ValueError if it says none."""
+    """Return the message that JSON says; raise ValueError if it is invalid."""
     if not isinstance(data, dict):
         raise ValueError("expected an object")  # noqa: TRY004 - not JSON-RPC
     if "method" in data:
@@ -110,27 +110,27 @@ def first_line(error: Exception) -> str:
     """Say in one line what is wrong with a message."""
     if isinstance(error, RecursionError):
         return "nested too deep"
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:SHOWN]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:EXCERPT_SIZE]
 
 
 @attrs.frozen
-class Outline:
-    """What can be told of a message that can't be read: its id, and whether it answers or asks."""
+class MessageOutline:
+    """What is known of a message that can't be parsed: its id, and whether it is an answer or a request."""
 
     id: int | str | None
     is_answer: bool
     is_request: bool
 
     @classmethod
-    def of(cls, line: bytes) -> "Outline":
+    def of(cls, line: bytes) -> "MessageOutline":
         """Look at the beginning and the end of *line*; what stands deeper in it is not the message's own."""
-        keys = dict(top_keys(line[:SHOWN]))
-        found = keys.get(b'"id"') or _LAST.search(line[-SHOWN:])
+        keys = dict(top_level_keys(line[:EXCERPT_SIZE]))
+        found = keys.get(b'"id"') or _LAST.search(line[-EXCERPT_SIZE:])
         is_answer = b'"result"' in keys or b'"error"' in keys
         return cls(None if found is None else json.loads(found[1]), is_answer, b'"method"' in keys)
 
 
-def top_keys(head: bytes) -> Iterator[tuple[bytes, re.Match[bytes] | None]]:
+def top_level_keys(head: bytes) -> Iterator[tuple[bytes, re.Match[bytes] | None]]:
     """Yield the strings of the outermost object, each with the id that follows it, if one does."""
     depth = 0
     for token in _TOKEN.finditer(head):
@@ -142,14 +142,14 @@ def top_keys(head: bytes) -> Iterator[tuple[bytes, re.Match[bytes] | None]]:
             yield token[0], _VALUE.match(head, token.end())
 
 
-def ends_of(line: bytes) -> bytes:
+def both_ends(line: bytes) -> bytes:
     """Return the beginning and the end of a line that is not kept."""
-    return line if len(line) <= 2 * SHOWN else line[:SHOWN] + b" ... " + line[-SHOWN:]
+    return line if len(line) <= 2 * EXCERPT_SIZE else line[:EXCERPT_SIZE] + b" ... " + line[-EXCERPT_SIZE:]
 
 
-def failure_of(line: bytes, why: str) -> JSONRPCError | None:
+def failure_answer(line: bytes, why: str) -> JSONRPCError | None:
     """Answer the request that a line was meant to answer, so that nobody waits for it in vain."""
-    outline = Outline.of(line)
+    outline = MessageOutline.of(line)
     if outline.id is None or outline.is_request:
         return None
     error = ErrorData(code=INVALID_REQUEST, message=f"the answer can't be used: {why}")

@@ -231,9 +231,9 @@ def test_a_token_that_does_not_hold_is_refused_in_words_that_tell_nothing(make, 
     response = running.request(headers=headers, json=message("tools/list"))
 
     assert response.status_code == 401
-    told = 'error="invalid_token", error_description="The token does not hold"'
+    told = 'error="invalid_token", error_description="The token is invalid"'
     assert response.headers["www-authenticate"] == f"Bearer {told}, {HINTS}"
-    assert response.json() == {"error": "invalid_token", "error_description": "The token does not hold"}
+    assert response.json() == {"error": "invalid_token", "error_description": "The token is invalid"}
 
 
 @pytest.mark.parametrize("audience", [RESOURCE, "HTTPS://Tools.Example:443/mcp", RESOURCE + "/", None])
@@ -944,7 +944,7 @@ async def test_a_bound_token_is_refused_where_the_resource_is_not_known():
 
 async def test_without_hints_the_challenge_is_bare():
     assert (await ask_with(Foreign(None))).headers["www-authenticate"] == (
-        'Bearer error="invalid_token", error_description="The token does not hold"'
+        'Bearer error="invalid_token", error_description="The token is invalid"'
     )
 
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from agentos.mcp.client.messages import DEPTH, SHOWN, first_line, load, top_keys
+from agentos.mcp.json_rpc import EXCERPT_SIZE, MAX_DEPTH, first_line, load_json, top_level_keys
 
 UNREADABLE = "agentos/unreadable"
 """The key under which the stand-in of a tool says why that can't be read."""
@@ -21,13 +21,13 @@ _PLACE = [b"", b'"result"', b'"tools"']
 Span = tuple[int, int]
 
 
-def readable(line: bytes) -> bytes:
+def readable_list(line: bytes) -> bytes:
     """Return the list of tools in *line* with a stand-in for each tool that can't be read.
 
     What can be read as a whole, and what is no such list, is returned as it is.
     """
     try:
-        load(line)
+        load_json(line)
     except (ValueError, RecursionError):
         return with_stand_ins(line)
     return line
@@ -44,9 +44,9 @@ def with_stand_ins(line: bytes) -> bytes:
 
 def _tool(text: bytes) -> bytes:
     try:
-        load(text, DEPTH - len(_PLACE))
+        load_json(text, MAX_DEPTH - len(_PLACE))
     except (ValueError, RecursionError) as error:
-        name = dict(top_keys(text[:SHOWN])).get(b'"name"')
+        name = dict(top_level_keys(text[:EXCERPT_SIZE])).get(b'"name"')
         said = {} if name is None else {"name": json.loads(name[1])}
         return json.dumps({**said, UNREADABLE: first_line(error)}).encode()
     return text

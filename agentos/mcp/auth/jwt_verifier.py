@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from agentos.base.foreign import settled
-from agentos.mcp.auth.token_keys import (
+from agentos.mcp.auth.signing_keys import (
     LIST_LIMIT,
     PUBLISHED,
     SECRET_SIZES,
-    Keys,
     KeySet,
+    KeySource,
     RemoteKeys,
     SharedSecret,
-    key_address,
+    checked_key_url,
     short_text,
     texts,
 )
 from agentos.mcp.auth.token_records import (
     checked_principal,
 )
-from agentos.mcp.auth.verified import TOKEN_LIMIT, Verified, note
+from agentos.mcp.auth.verifier import TOKEN_LIMIT, Verified, log_refusal
 from agentos.model.principal import EVERYTHING, Principal
 
 Claims = Mapping[str, Any]
@@ -34,8 +34,8 @@ PrincipalOf = Callable[[Claims], Principal | Awaitable[Principal | None] | None]
 _TYPES = ("jwt", "at+jwt", "application/at+jwt")
 
 
-class _BadToken(Exception):  # noqa: N818 - not an error of ours: a token that is refused, and why
-    """A token that does not hold. Its text names the reason and quotes nothing."""
+class _InvalidToken(Exception):  # noqa: N818 - not an error of ours: a token that is refused, and why
+    """An invalid token. Its text names the reason and quotes nothing."""
 
 
 class JWTVerifier:
@@ -68,9 +68,9 @@ class JWTVerifier:
     ) -> None:
         if (jwks_url is not None) + (jwks is not None) + (secret is not None) != 1:
             raise ValueError("JWTVerifier: expected exactly one of jwks_url, jwks and secret")
-        self.issuer = _filled(issuer, "issuer")
+        self.issuer = _required_text(issuer, "issuer")
         audiences = [audience] if isinstance(audience, str) else list(audience)
-        self._audiences = frozenset(_filled(one, "audience") for one in audiences)
+        self._audiences = frozenset(_required_text(one, "audience") for one in audiences)
         if not self._audiences:
             raise ValueError("JWTVerifier: audience: expected at least one, else any token of the issuer would do")
         if not (math.isfinite(leeway) and leeway >= 0):
@@ -79,25 +79,25 @@ class JWTVerifier:
         self._principal_of = _by_subject(principals)
         self._leeway = leeway
         self._clock = clock
-        self._keys: Keys
+        self._keys: KeySource
         if secret is not None:
             self._keys = SharedSecret(secret, self._algorithms)
         elif jwks is not None:
             self._keys = KeySet.given(jwks)
         else:
             self._keys = RemoteKeys(
-                key_address(str(jwks_url)), max_age=keys_max_age, keep=keys_keep, timeout=fetch_timeout, clock=clock
+                checked_key_url(str(jwks_url)), max_age=keys_max_age, keep=keys_keep, timeout=fetch_timeout, clock=clock
             )
 
     async def verify(self, token: str) -> Verified | None:
-        """Return what *token* stands for; None if anything about it does not hold."""
+        """Return what *token* stands for; None if it is invalid in any way."""
         try:
             claims = await self._claims(token)
             principal = await settled(self._principal_of(claims))
             if principal is None:
-                raise _BadToken("its subject is nobody here")
-        except _BadToken as bad:
-            note(f"a JSON Web Token does not hold: {bad}")
+                raise _InvalidToken("its subject is unknown")
+        except _InvalidToken as bad:
+            log_refusal(f"a JSON Web Token is invalid: {bad}")
             return None
         scopes = _scopes(claims) - {EVERYTHING}
         return Verified(
@@ -109,21 +109,21 @@ class JWTVerifier:
         )
 
     async def _claims(self, token: str) -> dict[str, Any]:
-        """Return the claims of a token that its issuer signed for us and that holds now."""
+        """Return the claims of a token that its issuer signed for us and that is valid now."""
         if len(token) > TOKEN_LIMIT:
-            raise _BadToken("it is too long")
+            raise _InvalidToken("it is too long")
         kid, algorithm = _header(token)
         if algorithm not in self._algorithms:
-            raise _BadToken("its algorithm is not allowed")
+            raise _InvalidToken("its algorithm is not allowed")
         key = await self._keys.find(kid, algorithm)
         if key is None:
-            raise _BadToken("no key is known that could have signed it")
-        claims = _signed(token, key, algorithm)
-        if fault := self._fault_of(claims):
-            raise _BadToken(fault)
+            raise _InvalidToken("no key is known that could have signed it")
+        claims = _verified_claims(token, key, algorithm)
+        if fault := self._problem_with(claims):
+            raise _InvalidToken(fault)
         return claims
 
-    def _fault_of(self, claims: Claims) -> str | None:
+    def _problem_with(self, claims: Claims) -> str | None:
         """Say what keeps signed *claims* from being meant for us and now; None if nothing does."""
         now = self._clock()
         expiry, starts = claims.get("exp"), [claims.get("nbf", 0), claims.get("iat", 0)]
@@ -138,11 +138,11 @@ class JWTVerifier:
         if float(claims["exp"]) + self._leeway <= now:
             return "it has expired"
         if max(starts) - self._leeway > now:
-            return "it does not hold yet"
+            return "it is not valid yet"
         return None
 
 
-def _filled(value: object, name: str) -> str:
+def _required_text(value: object, name: str) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"JWTVerifier: {name}: expected text that is not empty, got {value!r}")
     return value
@@ -184,30 +184,30 @@ def _header(token: str) -> tuple[str | None, str]:
     try:
         header = _jws().get_unverified_header(token)
     except (PyJWTError, ValueError):
-        raise _BadToken("it is not one") from None
+        raise _InvalidToken("it is not a JSON Web Token") from None
     algorithm, kid, type = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if "crit" in header:
-        raise _BadToken("it asks for an extension")
+        raise _InvalidToken("it asks for an extension")
     if not isinstance(type, str) or type.lower() not in _TYPES:
-        raise _BadToken("it is of another type")
+        raise _InvalidToken("it is of another type")
     if not isinstance(algorithm, str) or not (kid is None or short_text(kid)):
-        raise _BadToken("its header can't be used")
+        raise _InvalidToken("its header can't be used")
     return kid, algorithm
 
 
-def _signed(token: str, key: Any, algorithm: str) -> dict[str, Any]:
+def _verified_claims(token: str, key: Any, algorithm: str) -> dict[str, Any]:
     from jwt import PyJWTError
 
     try:
         payload = _jws().decode_complete(token, key, [algorithm])["payload"]
     except (PyJWTError, ValueError, TypeError):
-        raise _BadToken("its signature is wrong") from None
+        raise _InvalidToken("its signature is wrong") from None
     try:
         claims = json.loads(payload)
     except (ValueError, RecursionError):
         claims = None
     if not isinstance(claims, dict):
-        raise _BadToken("it has no claims")
+        raise _InvalidToken("it has no claims")
     return claims
 
 
@@ -223,6 +223,6 @@ def _is_moment(value: object) -> bool:
 
 
 def _scopes(claims: Claims) -> frozenset[str]:
-    """Return the scopes of a token, separated by spaces or listed. There may be none."""
+    """Return the scopes of a token, separated by spaces or listed; maybe empty."""
     granted = claims["scope"] if "scope" in claims else claims.get("scp")
     return frozenset([word for text in texts(granted) for word in text.split()][:LIST_LIMIT])

@@ -10,7 +10,7 @@ import attrs
 
 from agentos.calls.orchestrator import ToolOrchestrator
 from agentos.interop._provider_schemas import flat_schema
-from agentos.interop._strict import Restorer
+from agentos.interop._strict_schemas import Restorer
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.schema.validation import ARGUMENTS_LIMIT
@@ -18,16 +18,16 @@ from agentos.tools.listing import ToolInfo
 from agentos.tools.tool import Tool
 from agentos.tools.wire_names import WireNames, wire_name
 
-LISTS_KEPT = 64
+LISTS_CACHED = 64
 Message = dict[str, Any]
 
 
-class Host(Protocol):
+class ToolHost(Protocol):
     """The part of a host that interop needs."""
 
     @property
     def tools(self) -> ToolOrchestrator:
-        """Return the door for calls."""
+        """Return what runs calls."""
         ...
 
 
@@ -58,42 +58,42 @@ Build = Callable[[Sequence[ToolInfo], WireNames], ToolList]
 
 
 @attrs.define
-class _Kept:
+class _ListCache:
     """The lists of one orchestrator, by shape and by the list of tools that each was made from."""
 
     version: int = -1
     lists: dict[tuple[Hashable, int], tuple[Sequence[ToolInfo], ToolList]] = attrs.field(factory=dict)
 
 
-_kept: "WeakKeyDictionary[ToolOrchestrator, _Kept]" = WeakKeyDictionary()
+_caches: "WeakKeyDictionary[ToolOrchestrator, _ListCache]" = WeakKeyDictionary()
 
 
-def provider_list(host: Host, principal: Principal | None, shape: Hashable, build: Build) -> ToolList:
+def provider_list(host: ToolHost, principal: Principal | None, shape: Hashable, build: Build) -> ToolList:
     """Return what *principal* is offered in one *shape*; built anew only when what is offered has changed."""
     orchestrator = host.tools
     infos = orchestrator.listed(principal)
-    kept = _kept_lists(orchestrator)
+    kept = _cached_lists(orchestrator)
     found = kept.get((shape, id(infos)))
     if found is None or found[0] is not infos:
-        if len(kept) >= LISTS_KEPT:
+        if len(kept) >= LISTS_CACHED:
             kept.clear()
         found = (infos, build(infos, WireNames.of(info.name for info in infos)))
         kept[shape, id(infos)] = found
     return found[1].copy()
 
 
-def _kept_lists(orchestrator: ToolOrchestrator) -> dict[tuple[Hashable, int], tuple[Sequence[ToolInfo], ToolList]]:
-    kept = _kept.get(orchestrator)
+def _cached_lists(orchestrator: ToolOrchestrator) -> dict[tuple[Hashable, int], tuple[Sequence[ToolInfo], ToolList]]:
+    kept = _caches.get(orchestrator)
     if kept is None:
-        kept = _kept[orchestrator] = _Kept()
+        kept = _caches[orchestrator] = _ListCache()
     version = orchestrator.catalog.registry.version
     if kept.version != version:
         kept.version, kept.lists = version, {}
     return kept.lists
 
 
-def each(make: Callable[[ToolInfo, str], dict[str, Any]]) -> Build:
-    """Return what builds a list tool by tool, from what is told of each and its wire name."""
+def built_one_by_one(make: Callable[[ToolInfo, str], dict[str, Any]]) -> Build:
+    """Return what builds a list tool by tool, from its description and wire name."""
 
     def build(infos: Sequence[ToolInfo], names: WireNames) -> ToolList:
         return ToolList((make(info, names.to_wire[info.name]) for info in infos), names)
@@ -101,24 +101,24 @@ def each(make: Callable[[ToolInfo, str], dict[str, Any]]) -> Build:
     return build
 
 
-def described(host: Host, principal: Principal | None) -> ToolList:
+def described_tools(host: ToolHost, principal: Principal | None) -> ToolList:
     """Return name, description and input schema of each tool, in the order of the host's list."""
-    return provider_list(host, principal, "described", each(_described))
+    return provider_list(host, principal, "described", built_one_by_one(_described_tool))
 
 
-def _described(info: ToolInfo, wire: str) -> dict[str, Any]:
+def _described_tool(info: ToolInfo, wire: str) -> dict[str, Any]:
     return {"name": wire, "description": info.description, "input_schema": flat_schema(info.input_schema)}
 
 
-def active_tools(host: Host) -> dict[str, Tool]:
-    """Return the tools in force by name, with what a list does not tell."""
+def active_tools(host: ToolHost) -> dict[str, Tool]:
+    """Return the tools in force by name, with what a list leaves out."""
     return {tool.name: tool for _, tool in host.tools.catalog.offered()}
 
 
 # -- what a provider answered --------------------------------------------------------------------------------------
 
 
-def pick(value: Any, *names: str) -> Any:
+def first_field(value: Any, *names: str) -> Any:
     """Return the first field of that name that an SDK's object or a mapping has, or None."""
     for name in names:
         found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
@@ -127,16 +127,16 @@ def pick(value: Any, *names: str) -> Any:
     return None
 
 
-def plain(value: Any, *, by_alias: bool = True) -> Any:
+def plain_data(value: Any, *, by_alias: bool = True) -> Any:
     """Return a copy of an SDK's object, as it came over the wire, in dicts and lists."""
     if isinstance(value, Mapping):
-        return {key: plain(item, by_alias=by_alias) for key, item in value.items()}
+        return {key: plain_data(item, by_alias=by_alias) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item, by_alias=by_alias) for item in value]
+        return [plain_data(item, by_alias=by_alias) for item in value]
     if callable(dump := getattr(value, "model_dump", None)):
         return dump(mode="json", by_alias=by_alias, exclude_unset=True, warnings=False)
     if hasattr(value, "__dict__") and not isinstance(value, type):
-        return plain(vars(value), by_alias=by_alias)
+        return plain_data(vars(value), by_alias=by_alias)
     return value
 
 
@@ -146,7 +146,7 @@ def without_nulls(value: Mapping[str, Any], *dropped: str) -> dict[str, Any]:
 
 
 @attrs.frozen
-class Asked:
+class ModelCall:
     """A call as a model made it: to be answered once, whatever is wrong with it."""
 
     id: str
@@ -160,7 +160,7 @@ class Asked:
         return wire_name(self.name)
 
     @property
-    def echo(self) -> str:
+    def arguments_json(self) -> str:
         """Return the arguments as JSON text that every endpoint accepts in a history."""
         if not isinstance(self.arguments, str):
             return json.dumps(self.arguments or {})
@@ -177,8 +177,8 @@ class Asked:
 class Reply:
     """What a model said, as it must be sent again, and the calls in it."""
 
-    said: list[Message]
-    calls: list[Asked]
+    messages: list[Message]
+    calls: list[ModelCall]
 
 
 def unique_ids(ids: Sequence[Any]) -> list[str]:
@@ -200,14 +200,14 @@ def name_of(value: Any) -> str:
 # -- the way back --------------------------------------------------------------------------------------------------
 
 
-def way_back(host: Host, given: Any, principal: Principal | None) -> ToolList:
+def names_of_list(host: ToolHost, given: Any, principal: Principal | None) -> ToolList:
     """Return the list that was sent, with its names; of a plain list they are found again."""
     if isinstance(given, ToolList):
         return given
     return provider_list(host, principal, "names", lambda _, names: ToolList((), names))
 
 
-def calls_of(asked: Iterable[Asked], tools: ToolList) -> list[ToolCall]:
+def host_calls(asked: Iterable[ModelCall], tools: ToolList) -> list[ToolCall]:
     """Return the calls for the host: with the tools' own names, and without the nulls of strict schemas."""
     return [
         ToolCall(name, _arguments(one.arguments, tools.restorers.get(name)), one.id or None)
@@ -229,9 +229,13 @@ def _arguments(given: Any, restorer: Restorer | None) -> Any:
 
 
 async def results_of(
-    host: Host, asked: Sequence[Asked], tools: ToolList, principal: Principal | None, session: Mapping[str, Any] | None
+    host: ToolHost,
+    asked: Sequence[ModelCall],
+    tools: ToolList,
+    principal: Principal | None,
+    session: Mapping[str, Any] | None,
 ) -> list[ToolResult]:
     """Run calls side by side; results are in the order of the calls, one for each."""
     if not asked:
         return []
-    return await host.tools.process_tool_calls(calls_of(asked, tools), principal, session=session)
+    return await host.tools.process_tool_calls(host_calls(asked, tools), principal, session=session)

@@ -12,16 +12,14 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
+from agentos.base.extras import import_extra
 from agentos.errors import ManifestError, Problem
-from agentos.interop._sdk_imports import needed
-from agentos.mcp.client.server_spec import REFERENCE, SECRET, MissingSecretError, Server, filled
+from agentos.mcp.client.server_spec import REFERENCE, SECRET, ServerSpec
 from agentos.model.extension_pack import ExtensionPack
 from agentos.model.field_checks import fault_of_name
 from agentos.model.manifest import ExtensionManifest, PackEntry, fault_of_server_name
 from agentos.model.parsing import check, plain, show_path
 from agentos.tools.tool import PUBLIC, Access
-
-__all__ = ["MissingSecretError", "Server", "entries_of", "filled", "parse_servers"]
 
 _SOUNDS_SECRET = re.compile(
     r"token|secret|passw|credential|cookie|api[-_]?key|authoriz|auth(?!or)|_key$|^key$", re.IGNORECASE
@@ -29,18 +27,18 @@ _SOUNDS_SECRET = re.compile(
 _SCHEME = re.compile(r"(Basic|Bearer|Token|ApiKey)\s+", re.IGNORECASE)
 _VARIABLE = re.compile(r"[^=\x00]+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_BEGUN = "${secret:"
-_OURS = frozenset({"accept", "accept-encoding", "content-type", "content-length", "host", "transfer-encoding"})
+_REFERENCE_START = "${secret:"
+_OWN_HEADERS = frozenset({"accept", "accept-encoding", "content-type", "content-length", "host", "transfer-encoding"})
 
 # -- from a manifest ---------------------------------------------------------------------------------------------
 
 
-def entries_of(manifest: ExtensionManifest, *, limits: Any = None) -> list[PackEntry]:
+def server_entries(manifest: ExtensionManifest, *, limits: Any = None) -> list[PackEntry]:
     """Return an entry for each MCP server that *manifest* names, in its order: the packs `mcp/<name>`."""
     return [_entry(server, limits) for server in parse_servers(manifest.mcp_servers)]
 
 
-def _entry(server: Server, limits: Any) -> PackEntry:
+def _entry(server: ServerSpec, limits: Any) -> PackEntry:
     return PackEntry(
         factory=functools.partial(_make_pack, server, limits),
         identifier=server.owner,
@@ -52,60 +50,60 @@ def _entry(server: Server, limits: Any) -> PackEntry:
     )
 
 
-def _make_pack(server: Server, limits: Any) -> ExtensionPack:
-    needed("mcp", "mcp")
+def _make_pack(server: ServerSpec, limits: Any) -> ExtensionPack:
+    import_extra("mcp", "mcp")
     from agentos.mcp.client.bridge import make_pack  # the SDK takes most of a second to import
 
     return make_pack(server, limits)
 
 
-def parse_servers(raw: Mapping[str, Any], origin: str = "manifest") -> list[Server]:
+def parse_servers(raw: Mapping[str, Any], origin: str = "manifest") -> list[ServerSpec]:
     """Return the servers of an `mcpServers` mapping; raise ManifestError with every mistake in it."""
     if not raw:
         return []
     data = plain({"mcpServers": raw}, origin)
-    problems = check(data, "manifest") or [one for name, said in raw.items() for one in _problems(name, said)]
+    problems = check(data, "manifest") or [one for name, given in raw.items() for one in _problems(name, given)]
     if problems:
         raise ManifestError(origin, problems)
-    return [_server(name, said) for name, said in data["mcpServers"].items()]
+    return [_server(name, given) for name, given in data["mcpServers"].items()]
 
 
-def _server(name: str, said: Mapping[str, Any]) -> Server:
-    env, headers = dict(said.get("env", {})), dict(said.get("headers", {}))
-    own = {**_set_apart(env, f"mcp.{name}.env"), **_set_apart(headers, f"mcp.{name}.headers")}
+def _server(name: str, given: Mapping[str, Any]) -> ServerSpec:
+    env, headers = dict(given.get("env", {})), dict(given.get("headers", {}))
+    own = {**_extract_secrets(env, f"mcp.{name}.env"), **_extract_secrets(headers, f"mcp.{name}.headers")}
     plain_fields = ("command", "cwd", "url", "trust", "priority", "timeout", "required")
-    return Server(
+    return ServerSpec(
         name=name,
-        args=tuple(said.get("args", ())),
+        args=tuple(given.get("args", ())),
         env=MappingProxyType(env),
         headers=MappingProxyType(headers),
         own_secrets=MappingProxyType(own),
-        enabled=said.get("enabled", not said.get("disabled", False)),
-        start_timeout=said.get("startTimeout", 10.0),
-        tools=tuple(said["tools"]) if "tools" in said else None,
-        effects=MappingProxyType(dict(said.get("effects", {}))),
-        required_access=_access(name, said.get("requiredAccess")),
-        **{field: said[field] for field in plain_fields if field in said},
+        enabled=given.get("enabled", not given.get("disabled", False)),
+        start_timeout=given.get("startTimeout", 10.0),
+        tools=tuple(given["tools"]) if "tools" in given else None,
+        effects=MappingProxyType(dict(given.get("effects", {}))),
+        required_access=_access(name, given.get("requiredAccess")),
+        **{field: given[field] for field in plain_fields if field in given},
     )
 
 
-def _access(name: str, said: Sequence[str] | str | None) -> Access:
-    if said == "PUBLIC":
+def _access(name: str, given: Sequence[str] | str | None) -> Access:
+    if given == "PUBLIC":
         return PUBLIC
-    return tuple(said) if said is not None else (f"mcp:{name}",)
+    return tuple(given) if given is not None else (f"mcp:{name}",)
 
 
-def _set_apart(values: dict[str, str], prefix: str) -> dict[str, str]:
+def _extract_secrets(values: dict[str, str], prefix: str) -> dict[str, str]:
     """Take values that sound secret out of *values*, leave references in their place, and return them by id."""
-    apart: dict[str, str] = {}
+    found: dict[str, str] = {}
     for name, value in values.items():
         if not value.strip() or REFERENCE.search(value) or not _SOUNDS_SECRET.search(name):
             continue
         scheme = match[0] if (match := _SCHEME.match(value)) else ""
-        id = _free_id(f"{prefix}.{re.sub('[^A-Za-z0-9_.-]', '-', name)}", apart)
-        apart[id] = value[len(scheme) :]
+        id = _free_id(f"{prefix}.{re.sub('[^A-Za-z0-9_.-]', '-', name)}", found)
+        found[id] = value[len(scheme) :]
         values[name] = f"{scheme}${{secret:{id}}}"
-    return apart
+    return found
 
 
 def _free_id(id: str, taken: Collection[str]) -> str:
@@ -117,27 +115,27 @@ def _free_id(id: str, taken: Collection[str]) -> str:
 # -- what a JSON Schema can't say --------------------------------------------------------------------------------
 
 
-def _problems(name: str, said: Mapping[str, Any]) -> Iterator[Problem]:
+def _problems(name: str, given: Mapping[str, Any]) -> Iterator[Problem]:
     if fault := fault_of_server_name(name):
         yield Problem(show_path(("mcpServers", name)), fault)
-    for path, fault in _faults(said):
+    for path, fault in _faults(given):
         yield Problem(show_path(("mcpServers", name, *path)), fault)
 
 
-def _faults(said: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    yield from _faults_of_place(said)
+def _faults(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    yield from _faults_of_place(given)
     for key in ("alwaysAllow", "autoApprove"):
-        if key in said:
+        if key in given:
             yield (key,), "not taken from a manifest; say with grants which calls run unasked, for each principal"
     for group, fits in (("env", _VARIABLE), ("headers", _HEADER)):
-        for key, value in said.get(group, {}).items():
+        for key, value in given.get(group, {}).items():
             if not fits.fullmatch(key):
                 yield (group, key), "expected a name that can be sent"
             elif fault := _fault_of_value(value, "\0" if group == "env" else "\0\r\n"):
                 yield (group, key), fault
-            elif group == "headers" and key.lower() in _OURS:
+            elif group == "headers" and key.lower() in _OWN_HEADERS:
                 yield (group, key), "this header is set by the client; leave it out"
-    access = said.get("requiredAccess")
+    access = given.get("requiredAccess")
     if isinstance(access, str) and access != "PUBLIC":
         yield ("requiredAccess",), 'expected a list of rules, or the word "PUBLIC"'
     elif access is not None and not isinstance(access, str):
@@ -152,23 +150,23 @@ def _faults_of_rules(rules: Sequence[str]) -> Iterator[tuple[tuple[str | int, ..
             yield ("requiredAccess", index), fault
 
 
-def _faults_of_place(said: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    foreign, place = (("url", "headers"), "command") if "command" in said else (("args", "env", "cwd"), "url")
+def _faults_of_place(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    foreign, place = (("url", "headers"), "command") if "command" in given else (("args", "env", "cwd"), "url")
     for key in foreign:
-        if key in said:
+        if key in given:
             yield (key,), f"does not go with {place}"
     for key in ("type", "transport"):
-        if key in said and (said[key] == "stdio") != ("command" in said):
+        if key in given and (given[key] == "stdio") != ("command" in given):
             yield (key,), f"does not go with {place}"
     words = [("command",), ("cwd",), ("url",)]
-    words += [("args", index) for index in range(len(said.get("args", ())))]  # type: ignore[misc]
+    words += [("args", index) for index in range(len(given.get("args", ())))]  # type: ignore[misc]
     for path in words:
-        text = said.get(path[0], "") if len(path) == 1 else said["args"][path[1]]
+        text = given.get(path[0], "") if len(path) == 1 else given["args"][path[1]]
         if "\0" in text:
             yield path, "expected text without NUL characters"
-        elif _BEGUN in text:
+        elif _REFERENCE_START in text:
             yield path, "secrets are filled in in env and headers only: others can see what stands here"
-    if "url" in said and (fault := _fault_of_url(said["url"])):
+    if "url" in given and (fault := _fault_of_url(given["url"])):
         yield ("url",), fault
 
 
@@ -197,6 +195,6 @@ def _fault_of_value(value: str, refused: str) -> str | None:
                 "only ${secret:<id>} is filled in, not variables of the environment; write ${secret:<id>} and let the "
                 "secret catalog name the variable"
             )
-    if _BEGUN in value and "}" not in value.rpartition(_BEGUN)[2]:
+    if _REFERENCE_START in value and "}" not in value.rpartition(_REFERENCE_START)[2]:
         return "a reference has no end; write ${secret:<id>}"
     return None

@@ -7,7 +7,7 @@ from agentos.calls.orchestrator import ToolOrchestrator
 from agentos.extensions.manager import ExtensionManager
 
 
-class Host(Protocol):
+class ServedHost(Protocol):
     """What is served: an AgentOS."""
 
     extensions: ExtensionManager

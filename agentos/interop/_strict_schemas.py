@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentos.interop._provider_schemas import key_of, part_of, resolved
+from agentos.interop._provider_schemas import decode_pointer, encode_pointer, follow_reference
 from agentos.schema.references import pointed
 from agentos.schema.validation import compile_schema, to_plain_json
 
@@ -40,37 +40,37 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the strict form of a tool's input schema; raise NotStrictError if it has none."""
     root = to_plain_json(schema)
     if not isinstance(root.get("properties"), dict) or root.get("type", "object") != "object":
-        raise NotStrictError("the root is no object with properties")
-    return _Rewriting(root).whole()
+        raise NotStrictError("the root is not an object with properties")
+    return _StrictRewriter(root).rewrite()
 
 
-class _Rewriting:
+class _StrictRewriter:
     """One schema being rewritten; definitions are rewritten when something refers to them."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
         self._wanted: dict[str, None] = {}
 
-    def whole(self) -> dict[str, Any]:
+    def rewrite(self) -> dict[str, Any]:
         body = {key: value for key, value in self._root.items() if key not in ("$defs", "definitions")}
-        made = self._rewritten({"type": "object", **body})
+        made = self._rewrite({"type": "object", **body})
         parts = [made]
         done: set[str] = set()
         while waiting := [reference for reference in self._wanted if reference not in done]:
             for reference in waiting:
                 done.add(reference)
                 _, home, name = reference.split("/")
-                part = self._rewritten(pointed(self._root, reference))
-                made.setdefault(home, {})[key_of(name)] = part
+                part = self._rewrite(pointed(self._root, reference))
+                made.setdefault(home, {})[decode_pointer(name)] = part
                 parts.append(part)
         _check_limits(made, parts)
         return made
 
-    def _rewritten(self, schema: Any) -> dict[str, Any]:
+    def _rewrite(self, schema: Any) -> dict[str, Any]:
         if not isinstance(schema, dict):
             raise NotStrictError("a schema that is true or false says nothing about a type")
         if found := _UNSUPPORTED & schema.keys():
-            raise NotStrictError(f"{', '.join(sorted(found))} can't be said in a strict schema")
+            raise NotStrictError(f"{', '.join(sorted(found))} can't be expressed in a strict schema")
         if "$ref" in schema:
             return self._reference(schema)
         if "anyOf" in schema or "oneOf" in schema:
@@ -103,10 +103,12 @@ class _Rewriting:
         keyword = "anyOf" if "anyOf" in schema else "oneOf"
         _refuse_beside(schema, keyword)
         branches = schema[keyword]
-        if keyword == "oneOf" and not _are_disjoint([resolved(branch, self._root) for branch in branches], self._root):
+        if keyword == "oneOf" and not _are_disjoint(
+            [follow_reference(branch, self._root) for branch in branches], self._root
+        ):
             raise NotStrictError("the branches of oneOf may overlap, and anyOf would allow that")
         notes = {key: schema[key] for key in _NOTES if key in schema}
-        return {**notes, "anyOf": [self._rewritten(branch) for branch in branches]}
+        return {**notes, "anyOf": [self._rewrite(branch) for branch in branches]}
 
     def _typed(self, schema: dict[str, Any]) -> dict[str, Any]:
         made: dict[str, Any] = {"type": _type_of(schema)}
@@ -116,7 +118,7 @@ class _Rewriting:
         if "object" in types:
             made |= self._members(schema)
         if "array" in types:
-            made["items"] = self._rewritten(schema.get("items", True))
+            made["items"] = self._rewrite(schema.get("items", True))
         return made
 
     def _members(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +130,7 @@ class _Rewriting:
             raise NotStrictError(f"{', '.join(unknown)} is required, but no property")
         return {
             "properties": {
-                name: self._rewritten(inner) if name in required else _nullable(self._rewritten(inner))
+                name: self._rewrite(inner) if name in required else _nullable(self._rewrite(inner))
                 for name, inner in properties.items()
             },
             "required": list(properties),
@@ -195,8 +197,8 @@ def _takes_null(schema: dict[str, Any]) -> bool:
     return "null" in _types(schema) and None in allowed
 
 
-def _check_limits(whole: dict[str, Any], parts: list[dict[str, Any]]) -> None:
-    if len(json.dumps(whole)) > SIZE_LIMIT:
+def _check_limits(rewrite: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+    if len(json.dumps(rewrite)) > SIZE_LIMIT:
         raise NotStrictError(f"the schema has more than {SIZE_LIMIT} characters")
     for part in parts:
         depths = list(_object_depths(part, 0))
@@ -253,8 +255,8 @@ def _demands_what_is_closed(one: dict[str, Any], two: dict[str, Any]) -> bool:
 
 def _tagged_apart(one: dict[str, Any], two: dict[str, Any], root: dict[str, Any]) -> bool:
     for name in set(one.get("required", ())) & set(two.get("required", ())):
-        values = _values(resolved(one.get("properties", {}).get(name), root))
-        others = _values(resolved(two.get("properties", {}).get(name), root))
+        values = _values(follow_reference(one.get("properties", {}).get(name), root))
+        others = _values(follow_reference(two.get("properties", {}).get(name), root))
         if values is not None and others is not None and not any(value in others for value in values):
             return True
     return False
@@ -306,7 +308,7 @@ class Restorer:
     def _members(self, value: dict[str, Any], place: str, schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         properties, required = schema.get("properties", {}), schema.get("required", ())
         for name, item in value.items():
-            inside = f"{place}/properties/{part_of(name)}"
+            inside = f"{place}/properties/{encode_pointer(name)}"
             if item is None and name in properties and name not in required and not self._fits(None, inside):
                 continue
             yield name, self._restored(item, inside, properties.get(name))
@@ -315,6 +317,6 @@ class Restorer:
         """Tell whether *value* fits the part of the schema at *place*."""
         if place not in self._validators:
             home = "urn:agentos:original"
-            whole = {"$defs": {"original": {**(self._root or {}), "$id": home}}, "$ref": f"{home}{place}"}
-            self._validators[place] = compile_schema(whole, "a part of a strict schema")
+            rewrite = {"$defs": {"original": {**(self._root or {}), "$id": home}}, "$ref": f"{home}{place}"}
+            self._validators[place] = compile_schema(rewrite, "a part of a strict schema")
         return bool(self._validators[place].is_valid(value))

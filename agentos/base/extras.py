@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 
-def needed(module: str, extra: str) -> Any:
+def import_extra(module: str, extra: str) -> Any:
     """Import *module*; say which extra to install if it is not there."""
     try:
         return import_module(module)

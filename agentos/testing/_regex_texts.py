@@ -6,7 +6,7 @@ from typing import Any
 _LONGEST = 64
 
 
-def text_for(pattern: str) -> str | None:
+def text_matching(pattern: str) -> str | None:
     """Return a short text that *pattern* matches, or None if it is beyond this little machine."""
     parser: Any = importlib.import_module("re._parser")
     try:

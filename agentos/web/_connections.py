@@ -17,10 +17,10 @@ import httpcore
 import httpx
 
 from agentos.web._addresses import Address
-from agentos.web._outgoing import Outgoing
+from agentos.web._outgoing import OutgoingRequest
 from agentos.web._urls import Target
 from agentos.web.reach_policy import WebPolicy
-from agentos.web.web_errors import WebError, refused, shown
+from agentos.web.web_errors import WebError, host_name, refused
 
 T = TypeVar("T")
 Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
@@ -76,7 +76,7 @@ class _CheckedNetwork(httpcore.AsyncNetworkBackend):
         except (OSError, UnicodeError):
             answers = []
         if not answers:
-            raise WebError("unreachable", f"{shown(host)} is not known; correct the name", host)
+            raise WebError("unreachable", f"{host_name(host)} is not known; correct the name", host)
         return list(dict.fromkeys(_read_address(answer, host) for answer in answers))
 
 
@@ -84,10 +84,10 @@ def _read_address(answer: str, host: str) -> Address:
     try:
         return ip_address(answer)
     except ValueError:
-        raise refused(host, "its name leads to something that is no address") from None
+        raise refused(host, "its name leads to something that is not an address") from None
 
 
-class Wire:
+class ConnectionPool:
     """The connections of one client."""
 
     def __init__(self, policy: WebPolicy, resolve: Resolve | None, tls: ssl.SSLContext | None) -> None:
@@ -101,7 +101,7 @@ class Wire:
         )
 
     async def exchange(
-        self, outgoing: Outgoing, target: Target, read: Callable[[httpcore.Response], Awaitable[T]]
+        self, outgoing: OutgoingRequest, target: Target, read: Callable[[httpcore.Response], Awaitable[T]]
     ) -> T:
         """Send one request and *read* the answer; what httpcore raises on the way becomes a WebError."""
         request = httpcore.Request(
@@ -119,8 +119,8 @@ class Wire:
             finally:
                 await response.aclose()
         except _FAILURES as error:
-            trouble = _trouble(error, target.host)
-        raise trouble  # outside of the handler: it carries nothing of what was sent or received
+            failure = _web_error(error, target.host)
+        raise failure  # outside of the handler: it carries nothing of what was sent or received
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -137,8 +137,8 @@ _FAILURES = (
 )
 
 
-def _trouble(error: BaseException, host: str) -> WebError:
-    name = shown(host)
+def _web_error(error: BaseException, host: str) -> WebError:
+    name = host_name(host)
     if isinstance(error, httpcore.ProtocolError):
         return WebError("bad_response", f"{name} broke off, or did not answer in HTTP", host)
     why = _certificate_fault(error)
@@ -153,7 +153,7 @@ def _certificate_fault(error: BaseException | None) -> str:
     """Say what is wrong with a server's certificate, if that is what went wrong."""
     for _ in range(_CAUSES):
         if isinstance(error, ssl.SSLCertVerificationError):
-            return f"its certificate does not hold ({shown(str(error.verify_message))})"
+            return f"its certificate is invalid ({host_name(str(error.verify_message))})"
         if isinstance(error, ssl.SSLError):
             return "it does not speak TLS as expected"
         error = error.__cause__ or error.__context__ if error is not None else None

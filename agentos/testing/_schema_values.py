@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentos.schema.references import resolved
-from agentos.testing._patterns import text_for
+from agentos.testing._regex_texts import text_matching
 from agentos.tools.lint.subject import each
 
 Json = dict[str, Any]
@@ -36,7 +36,7 @@ _FORMATS = {
 }
 
 
-class Maker:
+class ValueMaker:
     """Makes values for the parts of one schema. What it makes is a guess: who needs a valid one has it checked."""
 
     def __init__(self, root: Json, *, fullest: bool = False) -> None:
@@ -92,7 +92,7 @@ class Maker:
         known: str | None = _FORMATS.get(schema.get("format", ""))
         if known is not None:
             return known
-        found = text_for(schema["pattern"]) if "pattern" in schema else None
+        found = text_matching(schema["pattern"]) if "pattern" in schema else None
         if found is not None:
             return found.ljust(int(schema.get("minLength", 0)), "a")
         least = max(int(schema.get("minLength", 0)), 1 if schema.get("maxLength", 1) else 0)
@@ -172,17 +172,17 @@ def _numbered(item: Any, number: int) -> Any:
 Path = tuple[str | int, ...]
 
 
-def spots_of(schema: Json, root: Json, path: Path = (), depth: int = 0) -> Iterator[tuple[Path, Json]]:
+def places_in(schema: Json, root: Json, path: Path = (), depth: int = 0) -> Iterator[tuple[Path, Json]]:
     """Yield every place of an object schema that a value can be put at: its path, and the schema there."""
-    here = Maker(root).merged(schema)
+    here = ValueMaker(root).merged(schema)
     for name, inner in (here.get("properties") or {}).items():
-        there = Maker(root).merged(inner) if isinstance(inner, Mapping) else {}
+        there = ValueMaker(root).merged(inner) if isinstance(inner, Mapping) else {}
         yield (*path, name), there
         if depth < 3 and kind_of(there) == "object":  # noqa: PLR2004 - deeper ones are the same again
-            yield from spots_of(there, root, (*path, name), depth + 1)
+            yield from places_in(there, root, (*path, name), depth + 1)
         items = there.get("items")
         if isinstance(items, Mapping) and depth < 3 and kind_of(there) == "array":  # noqa: PLR2004 - as above
-            item = Maker(root).merged(items)
+            item = ValueMaker(root).merged(items)
             yield (*path, name, 0), item
             if kind_of(item) == "object":
-                yield from spots_of(item, root, (*path, name, 0), depth + 1)
+                yield from places_in(item, root, (*path, name, 0), depth + 1)

@@ -1,4 +1,4 @@
-"""What a server says of its tools, checked one by one: a bad one is left out and told, the rest are taken."""
+"""What a server says of its tools, checked one by one: an unusable one is left out and reported."""
 
 import json
 import re
@@ -8,21 +8,21 @@ from typing import Any
 import attrs
 
 from agentos.errors import AgentOSError
-from agentos.mcp.client.limits import Limits
-from agentos.mcp.client.server_spec import Server
-from agentos.mcp.client.server_text import Words
-from agentos.mcp.client.tool_lists import UNREADABLE
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.server_spec import ServerSpec
+from agentos.mcp.client.server_text import ServerText
+from agentos.mcp.client.unreadable_tools import UNREADABLE
 from agentos.tools.lint.findings import hidden_characters
 from agentos.tools.tool import Effect, Tool, Toolset
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_SAID = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution")
+_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution")
 _TEXTS = ("description", "title")
 _TITLE = 200
 
 
 @attrs.frozen
-class Skipped:
+class SkippedTool:
     """A tool that was left out, and why."""
 
     name: str
@@ -32,7 +32,7 @@ class Skipped:
         return f"{self.name} ({self.reason})"
 
 
-class BadToolError(Exception):
+class UnusableToolError(Exception):
     """A tool that can't be taken; the message says why."""
 
 
@@ -43,23 +43,23 @@ class BridgedTool(Tool):
     server_annotations: Any = attrs.field(default=None, repr=False)
 
 
-Run = Callable[[str], Callable[[Any, Any], Any]]
+RunTool = Callable[[str], Callable[[Any, Any], Any]]
 
 
-class Vetting:
-    """Makes tools of what one server says. What it says again in the same words stays the same object."""
+class BridgedToolMaker:
+    """Makes tools from what one server lists. A definition that did not change stays the same object."""
 
-    def __init__(self, server: Server, limits: Limits, words: Words, run: Run) -> None:
+    def __init__(self, server: ServerSpec, limits: ServerLimits, text: ServerText, run: RunTool) -> None:
         self._server = server
         self._limits = limits
-        self._words = words
+        self._text = text
         self._run = run
-        self._known: dict[str, tuple[str, Tool | BadToolError]] = {}
+        self._known: dict[str, tuple[str, Tool | UnusableToolError]] = {}
         self._prompt = ""
 
-    def instruct(self, instructions: str | None) -> str | None:
+    def take_instructions(self, instructions: str | None) -> str | None:
         """Take a server's instructions as the system prompt of its tools, if it is trusted; say why not, if not."""
-        text = self._tidied(instructions) if self._server.trust and isinstance(instructions, str) else ""
+        text = self._masked(instructions) if self._server.trust and isinstance(instructions, str) else ""
         fault = None
         if len(text) > self._limits.instructions:
             fault = f"they are longer than {self._limits.instructions:,} characters"
@@ -72,49 +72,49 @@ class Vetting:
         return fault
 
     def tool(self, raw: Any) -> Tool:
-        """Return the tool that *raw* describes; BadToolError says why it is none."""
+        """Return the tool that *raw* describes; UnusableToolError says why it can't be used."""
         name = self.name_of(raw)
-        said = {key: raw[key] for key in _SAID if raw.get(key) is not None}
-        text = _as_text(said)
+        said = {key: raw[key] for key in _FIELDS if raw.get(key) is not None}
+        text = _canonical(said)
         known = self._known.get(name)
         if known is None or known[0] != text:
-            known = self._known[name] = (text, self._made(name, self._tidied(said)))
-        if isinstance(known[1], BadToolError):
+            known = self._known[name] = (text, self._make(name, self._masked(said)))
+        if isinstance(known[1], UnusableToolError):
             raise known[1]
         return known[1]
 
-    def _tidied(self, said: Any, key: str = _TEXTS[0]) -> Any:
-        """Return what a server said, in texts without secrets and with our line ends; what else it says is exact."""
+    def _masked(self, said: Any, key: str = _TEXTS[0]) -> Any:
+        """Return a definition with its texts masked and their line ends unified; everything else is unchanged."""
         if isinstance(said, str):
-            return self._words.mask(said.replace("\r\n", "\n")) if key in _TEXTS else said
+            return self._text.mask(said.replace("\r\n", "\n")) if key in _TEXTS else said
         if isinstance(said, dict):
-            return {name: self._tidied(value, name) for name, value in said.items()}
-        return [self._tidied(value, "") for value in said] if isinstance(said, list) else said
+            return {name: self._masked(value, name) for name, value in said.items()}
+        return [self._masked(value, "") for value in said] if isinstance(said, list) else said
 
-    def forget_but(self, names: "set[str]") -> None:
+    def keep_only(self, names: "set[str]") -> None:
         """Forget tools that the server does not have any more."""
         self._known = {name: known for name, known in self._known.items() if name in names}
 
     def name_of(self, raw: Any) -> str:
-        """Return a tool's name; BadToolError if it can't be one, or if the tool can't be read."""
+        """Return a tool's name; UnusableToolError if it is invalid, or if the tool can't be read."""
         if isinstance(raw, dict) and UNREADABLE in raw:
-            raise BadToolError(f"it can't be read: {self._words.clip(str(raw[UNREADABLE]))}")
+            raise UnusableToolError(f"it can't be read: {self._text.clip(str(raw[UNREADABLE]))}")
         name = raw.get("name") if isinstance(raw, dict) else None
         if not isinstance(name, str):
-            raise BadToolError("it has no name")
+            raise UnusableToolError("it has no name")
         if ":" in name:
-            raise BadToolError("its name has a colon; `pack:tool` is how others name a tool")
+            raise UnusableToolError("its name has a colon; `pack:tool` is how others name a tool")
         if not _NAME.fullmatch(name):
-            raise BadToolError("its name is not 1 to 128 letters, digits, '.', '_' and '-'")
+            raise UnusableToolError("its name is not 1 to 128 letters, digits, '.', '_' and '-'")
         return name
 
-    def _made(self, name: str, said: Mapping[str, Any]) -> Tool | BadToolError:
+    def _make(self, name: str, said: Mapping[str, Any]) -> Tool | UnusableToolError:
         for fault in self._faults(said):
-            return BadToolError(fault)
+            return UnusableToolError(fault)
         try:
             return self._tool(name, said)
         except (AgentOSError, ValueError, RecursionError) as error:
-            return BadToolError(self._words.clip(str(error)))
+            return UnusableToolError(self._text.clip(str(error)))
 
     def _faults(self, said: Mapping[str, Any]) -> Iterator[str]:
         for key, kind in (("description", str), ("title", str), ("inputSchema", dict), ("outputSchema", dict)):
@@ -131,7 +131,7 @@ class Vetting:
             yield f"its annotations are larger than {self._limits.annotations:,} characters"
         if _hint(said.get("execution"), "taskSupport") == "required":
             yield "it can be called as a task only, and tasks are not spoken here"
-        if hidden := hidden_characters([said.get(key) for key in _SAID if key != "annotations"]):
+        if hidden := hidden_characters([said.get(key) for key in _FIELDS if key != "annotations"]):
             yield f"it has hidden characters: {', '.join(hidden[:3])}"
 
     def _tool(self, name: str, said: Mapping[str, Any]) -> Tool:
@@ -147,20 +147,20 @@ class Vetting:
             idempotent=_hint(hints, "idempotentHint") is True,
             timeout=self._server.timeout,
             server_annotations=said.get("annotations"),
-            display_name=self._words.clip(said["title"], _TITLE) if said.get("title", "").strip() else None,
+            display_name=self._text.clip(said["title"], _TITLE) if said.get("title", "").strip() else None,
         )
         return next(iter(Toolset(self._server.owner, (made,), self._prompt))) if self._prompt else made
 
 
-def _as_text(said: Mapping[str, Any]) -> str:
+def _canonical(said: Mapping[str, Any]) -> str:
     try:
         return json.dumps(said, sort_keys=True, allow_nan=False)
     except ValueError:
-        raise BadToolError("it has a number that JSON has no form for") from None
+        raise UnusableToolError("it has a number that JSON has no form for") from None
 
 
 def effect_of(hints: Any) -> Effect:
-    """Return the effect that hints tell of. What they do not say is taken for the worst."""
+    """Return the effect that hints declare; without hints, destructive."""
     if _hint(hints, "readOnlyHint") is True:
         return "read"
     return "mutate" if _hint(hints, "destructiveHint") is False else "destructive"

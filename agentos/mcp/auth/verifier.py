@@ -17,7 +17,7 @@ _logger = logging.getLogger("agentos.mcp.auth")
 
 @attrs.frozen
 class Verified:
-    """A token that holds: whom it stands for, narrowed by its scopes, and through which client.
+    """A valid token: whom it stands for, narrowed by its scopes, and through which client.
 
     `audience` is the resource that the token is bound to, for the server to compare with its own address; None if the
     verifier has checked that itself or the token is bound to none.
@@ -32,15 +32,15 @@ class Verified:
 
 
 class Verifier(Protocol):
-    """What tells whom a token stands for."""
+    """Finds out whom a token stands for."""
 
     async def verify(self, token: str) -> Verified | None:
-        """Return what *token* stands for; None if it does not hold. Raise only if that can't be found out now."""
+        """Return what *token* stands for; None if it is invalid. Raise only if that can't be found out now."""
         ...
 
 
 class KeysUnavailableError(AgentOSError):
-    """No key to check signatures with could be fetched, so nothing can be said about a token."""
+    """No key to check signatures with could be fetched, so no token can be checked."""
 
 
 def is_loopback(host: str) -> bool:
@@ -53,6 +53,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def note(why: str) -> None:
-    """Tell the operator why a token was refused; whoever sent it is told nothing."""
+def log_refusal(why: str) -> None:
+    """Log why a token was refused; the sender does not learn it."""
     _logger.info("a request was refused: %s", why)

@@ -2,13 +2,13 @@
 
 import os
 
-from agentos.testing._footprints import Footprint, folders_of
+from agentos.testing._folder_snapshots import FolderSnapshot, folders_in
 
 
 def changes(folder, act):
-    before = Footprint.of([folder])
+    before = FolderSnapshot.of([folder])
     act()
-    return [os.path.relpath(path, folder) for path in before.changes(Footprint.of([folder]))]
+    return [os.path.relpath(path, folder) for path in before.changes(FolderSnapshot.of([folder]))]
 
 
 def test_what_came_went_and_changed_is_told(tmp_path):
@@ -46,25 +46,25 @@ def test_of_a_large_file_the_size_counts(tmp_path):
 
 
 def test_what_goes_while_it_is_looked_at_does_no_harm(tmp_path, monkeypatch):
-    monkeypatch.setattr("agentos.testing._footprints._walk", lambda folders: [tmp_path / "gone"])
+    monkeypatch.setattr("agentos.testing._folder_snapshots._walk", lambda folders: [tmp_path / "gone"])
 
-    assert list(Footprint.of([tmp_path]).files.values()) == ["FileNotFoundError"]
+    assert list(FolderSnapshot.of([tmp_path]).files.values()) == ["FileNotFoundError"]
 
 
 def test_only_so_many_files_are_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr("agentos.testing._footprints._MOST_FILES", 2)
+    monkeypatch.setattr("agentos.testing._folder_snapshots._MOST_FILES", 2)
     for name in "abc":
         (tmp_path / name).write_text("")
 
-    assert len(Footprint.of([tmp_path]).files) == 2
+    assert len(FolderSnapshot.of([tmp_path]).files) == 2
 
 
 def test_options_name_files_and_folders(tmp_path):
     (tmp_path / "file").write_text("")
     options = {"root": str(tmp_path), "more": [str(tmp_path / "file"), "relative", 5, "\0", ""], "none": "/nowhere"}
 
-    assert folders_of(options) == [tmp_path, tmp_path / "file"]
+    assert folders_in(options) == [tmp_path, tmp_path / "file"]
 
 
 def test_an_option_that_is_too_long_for_a_path_is_none():
-    assert folders_of("/" + "a" * 10_000) == []
+    assert folders_in("/" + "a" * 10_000) == []

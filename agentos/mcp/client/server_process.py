@@ -19,11 +19,10 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage
 
 from agentos.base.foreign import to_the_end
-from agentos.mcp.client.disconnection import Why
-from agentos.mcp.client.limits import Limits
-from agentos.mcp.client.messages import SHOWN, Lines, Outline, failure_of, first_line, parse
-from agentos.mcp.client.server_text import Words
-from agentos.mcp.client.tool_lists import with_stand_ins
+from agentos.mcp.client.limits import ServerLimits
+from agentos.mcp.client.server_text import DisconnectReason, ServerText
+from agentos.mcp.client.unreadable_tools import with_stand_ins
+from agentos.mcp.json_rpc import EXCERPT_SIZE, LineSplitter, MessageOutline, failure_answer, first_line, parse_message
 from agentos.model.pack_context import PackLogger
 
 _WAITING_BYTES = 256 * 1024
@@ -36,18 +35,18 @@ _ERROR_LINE = 4096
 _REAP = 5.0
 
 
-class Child(asyncio.SubprocessProtocol):
+class ServerProcess(asyncio.SubprocessProtocol):
     """A process, its three pipes, and when they end."""
 
-    def __init__(self, limits: Limits, words: Words, logger: PackLogger, on_end: Callable[..., None]) -> None:
+    def __init__(self, limits: ServerLimits, text: ServerText, logger: PackLogger, on_end: Callable[..., None]) -> None:
         self._limits = limits
-        self._words = words
+        self._text = text
         self._logger = logger
         self._on_end = on_end
         self._transport: asyncio.SubprocessTransport
-        self._lines = Lines(limits.message)
-        self._errors = Lines(_ERROR_LINE, ends=_ERROR_LINE)
-        self._noise = 0
+        self._lines = LineSplitter(limits.message)
+        self._errors = LineSplitter(_ERROR_LINE, ends=_ERROR_LINE)
+        self._error_lines = 0
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._backlog = 0
         self._arrived = asyncio.Event()
@@ -59,7 +58,7 @@ class Child(asyncio.SubprocessProtocol):
         self.tail: deque[str] = deque(maxlen=_TAIL)
         """The last lines of its standard error, masked."""
 
-    # -- what the loop tells -----------------------------------------------------------------------------------
+    # -- called by the event loop -----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -76,19 +75,19 @@ class Child(asyncio.SubprocessProtocol):
                     self._backlog += len(line[0])
             self._arrived.set()
             if self._lines.is_endless:
-                self._gone("it sends a message without end")
+                self._lost("it sends a message without end")
             elif self._backlog > _WAITING_BYTES and not self._is_paused:
                 self._pause(is_paused=True)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - the loop's signature
         """Note that a pipe is closed: without input or output there is nobody to talk to."""
         if fd in (0, 1):
-            self._gone()
+            self._lost()
 
     def process_exited(self) -> None:
         """Note that the process is gone. What it started may hold its pipes open: they are not waited for."""
         self.exited.set()
-        asyncio.get_running_loop().call_later(_LINGER, self._gone)
+        asyncio.get_running_loop().call_later(_LINGER, self._lost)
 
     def pause_writing(self) -> None:
         """Wait: the process does not read what was written."""
@@ -98,7 +97,7 @@ class Child(asyncio.SubprocessProtocol):
         """Go on."""
         self._writable.set()
 
-    def _gone(self, *reason: str) -> None:
+    def _lost(self, *reason: str) -> None:
         if not self._is_over:
             self.end()
             self._on_end(*reason)
@@ -119,15 +118,15 @@ class Child(asyncio.SubprocessProtocol):
 
     def _note_errors(self, data: bytes) -> None:
         for line, is_whole in self._errors.feed(data):
-            clip = self._words.clip if is_whole else self._words.clip_beginning
-            text = clip(line[:_ERROR_LINE].decode("utf-8", "replace"), SHOWN)
+            clip = self._text.clip if is_whole else self._text.clip_beginning
+            text = clip(line[:_ERROR_LINE].decode("utf-8", "replace"), EXCERPT_SIZE)
             if not text.strip():
                 continue
             self.tail.append(text)
-            self._noise += 1
-            if self._noise <= self._limits.noise:
+            self._error_lines += 1
+            if self._error_lines <= self._limits.noise:
                 self._logger.debug("stderr: %s", text)
-            elif self._noise == self._limits.noise + 1:
+            elif self._error_lines == self._limits.noise + 1:
                 self._logger.debug("stderr: more than %s lines; the rest is not logged", self._limits.noise)
 
     # -- what the connection asks ------------------------------------------------------------------------------
@@ -149,12 +148,12 @@ class Child(asyncio.SubprocessProtocol):
         """Write one line, and wait until the process reads."""
         pipe: Any = self._transport.get_pipe_transport(0)
         if self._is_over or pipe.is_closing():
-            self._gone()
+            self._lost()
             raise anyio.BrokenResourceError
         pipe.write(line)
         await self._writable.wait()
 
-    async def why_ended(self) -> Why:
+    async def why_ended(self) -> DisconnectReason:
         """Say how the process ended, with the last line of its standard error for people."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LINGER):
@@ -166,16 +165,16 @@ class Child(asyncio.SubprocessProtocol):
             how = f"the process was ended by signal {-code}"
         else:
             how = f"the process exited with code {code}"
-        return Why(how, f"{how}: {self.tail[-1]}" if self.tail and code != 0 else how)
+        return DisconnectReason(how, f"{how}: {self.tail[-1]}" if self.tail and code != 0 else how)
 
     async def stop(self) -> None:
         """End the process and all that it started: politely, then firmly. It takes a bounded time."""
         self.end()
-        await self._ended()
+        await self._wait_for_end()
         self._signal(signal.SIGKILL)  # whatever of its group is left
         self._transport.close()
 
-    async def _ended(self) -> None:
+    async def _wait_for_end(self) -> None:
         pipe: Any = self._transport.get_pipe_transport(0)
         pipe.close()
         for number in (None, signal.SIGTERM, signal.SIGKILL):
@@ -203,7 +202,7 @@ def _is_looked_for(command: str) -> bool:
     return os.sep not in command
 
 
-def environment(command: str, given: Mapping[str, str]) -> dict[str, str]:
+def process_environment(command: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return the whole environment of a process: what is given, and PATH if the command has to be looked for."""
     if not _is_looked_for(command) or "PATH" in given:
         return dict(given)
@@ -211,50 +210,50 @@ def environment(command: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def started(
+async def started_process(
     command: str,
     args: Sequence[str],
     env: Mapping[str, str],
     cwd: str | None,
     *,
-    limits: Limits,
-    words: Words,
+    limits: ServerLimits,
+    text: ServerText,
     logger: PackLogger,
     on_end: Callable[..., None],
-) -> AsyncIterator[Child]:
+) -> AsyncIterator[ServerProcess]:
     """Start a process in a group of its own, and end it with everything it started."""
     if sys.platform == "win32":  # pragma: no cover - it has no process groups that could be ended whole
         raise CannotStartError("servers are started on POSIX systems only; use one with a url")
-    whole = environment(command, env)
+    whole = process_environment(command, env)
     program = shutil.which(command, path=whole.get("PATH")) if _is_looked_for(command) else command
     if program is None:
         raise CannotStartError(f"the command {command!r} is not on PATH")
-    child = Child(limits, words, logger, on_end)
+    process = ServerProcess(limits, text, logger, on_end)
     try:
         await asyncio.get_running_loop().subprocess_exec(
-            lambda: child, program, *args, env=whole, cwd=cwd, start_new_session=True
+            lambda: process, program, *args, env=whole, cwd=cwd, start_new_session=True
         )
     except (OSError, ValueError) as error:
         reason = (error.strerror or "") if isinstance(error, OSError) else str(error)
         place = f" in {cwd}" if cwd is not None else ""
         raise CannotStartError(f"the command {command!r} can't be started{place}: {reason}") from None
     try:
-        yield child
+        yield process
     finally:
-        await to_the_end(child.stop())
+        await to_the_end(process.stop())
 
 
 # -- the streams of the SDK --------------------------------------------------------------------------------------
 
 
-class _Stream:
+class _ProcessStream:
     """What both directions share: they are closed by ending the child."""
 
-    def __init__(self, child: Child) -> None:
-        self._child = child
+    def __init__(self, process: ServerProcess) -> None:
+        self._process = process
 
     async def aclose(self) -> None:
-        self._child.end()
+        self._process.end()
 
     async def __aenter__(self) -> Self:
         return self
@@ -263,18 +262,20 @@ class _Stream:
         await self.aclose()
 
 
-class Output(_Stream):
-    """What the process says, message by message. What is no message is left out."""
+class ProcessReader(_ProcessStream):
+    """Reads the messages of the process; an invalid line is dropped."""
 
-    def __init__(self, child: Child, limits: Limits, logger: PackLogger, *, awaits_list: Callable[[Any], bool]) -> None:
-        super().__init__(child)
+    def __init__(
+        self, process: ServerProcess, limits: ServerLimits, logger: PackLogger, *, awaits_list: Callable[[Any], bool]
+    ) -> None:
+        super().__init__(process)
         self._limits = limits
         self._awaits_list = awaits_list
         self._logger = logger
 
     async def receive(self) -> SessionMessage:
         """Return the next message of the child; raise when there are no more."""
-        while (found := await self._child.line()) is not None:
+        while (found := await self._process.line()) is not None:
             message = self._message(*found)
             if message is not None:
                 return SessionMessage(message)
@@ -290,22 +291,22 @@ class Output(_Stream):
             except (ValueError, RecursionError) as error:
                 why = f"it is not JSON-RPC: {first_line(error)}"
         self._logger.debug("a line of the server's output is left out: %s", why)
-        return failure_of(line, why)
+        return failure_answer(line, why)
 
     def _parsed(self, line: bytes) -> JSONRPCMessage:
         """Return the message in *line*; of a list of tools, what can be read of it."""
         try:
-            return parse(line)
+            return parse_message(line)
         except (ValueError, RecursionError):
-            if not self._awaits_list(Outline.of(line).id):
+            if not self._awaits_list(MessageOutline.of(line).id):
                 raise
-            return parse(with_stand_ins(line))
+            return parse_message(with_stand_ins(line))
 
 
-class Input(_Stream):
-    """What is said to the process."""
+class ProcessWriter(_ProcessStream):
+    """Writes messages to the process."""
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write one message to the child."""
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        await self._child.write(text.encode("utf-8", "replace") + b"\n")
+        await self._process.write(text.encode("utf-8", "replace") + b"\n")
