@@ -16,6 +16,8 @@ from agentos.store import Store
 from agentos.store.rows import fetch_all, fetch_one
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
     from agentos.access.lock import Difference, Lock
 
 _FRESH = 0.2
@@ -66,8 +68,7 @@ class StoreKeeper:
     async def _read_disabled(self) -> dict[str, float]:
         from agentos.store import schema
 
-        async with self._store.read() as connection:
-            rows = await fetch_all(connection, schema.flags.select())
+        rows = await self._store.read(lambda connection: fetch_all(connection, schema.flags.select()))
         return {row["pack"]: row["at"] for row in rows if not row["enabled"]}
 
     async def reread(self) -> frozenset[str]:
@@ -134,13 +135,17 @@ class StoreKeeper:
     async def _write(self, key: str, *, enabled: bool, at: float) -> None:
         from agentos.store import schema
 
-        async with self._audit.begin() as transaction:
-            row = await fetch_one(transaction, schema.flags.select().where(schema.flags.c.pack == key))
+        is_it, link = schema.flags.c.pack == key, self._audit.link("pack", pack=key, enabled=enabled)
+
+        def replace(connection: "Connection") -> None:
+            row = fetch_one(connection, schema.flags.select().where(is_it))
             if enabled == (row is None or row["enabled"]):
                 return  # it is so, by the store's own word: what another host wrote meanwhile counts
-            await transaction.execute(schema.flags.delete().where(schema.flags.c.pack == key))
-            await transaction.execute(schema.flags.insert(), {"pack": key, "enabled": enabled, "at": at})
-            await self._audit.extend(transaction, "pack", pack=key, enabled=enabled)
+            connection.execute(schema.flags.delete().where(is_it))
+            connection.execute(schema.flags.insert(), {"pack": key, "enabled": enabled, "at": at})
+            self._audit.extend(connection, link)
+
+        await self._audit.write(replace)
 
     async def settled(self) -> None:
         """Write down what was accepted at first sight, and go on with what waited for a pack."""

@@ -7,25 +7,28 @@ is written before it runs.
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
+from agentos.access.shared_runs import SharedRun
 from agentos.base.canonical import canonical
-from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.store import Store
-from agentos.store.rows import fetch_all, fetch_one, insert_all, insert_or_nothing
+from agentos.store.rows import CompiledStatement, fetch_all, insert_all, insert_or_nothing
 
 if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.engine import Connection
+
+T = TypeVar("T")
 
 GENESIS = "0" * 64
 """The hash before the first record."""
@@ -38,6 +41,8 @@ ID_LIMIT = 200
 """How many characters of a caller's own names are recorded."""
 _CROWDED = 8_000
 """How many records wait before a caller waits for them to be written."""
+_MANY = 10
+"""How many records are better inserted by one statement."""
 _MEMORY = 50_000
 """How many records a log without a store keeps."""
 
@@ -79,6 +84,10 @@ Read = tuple[str, str, Any, str | None]
 """What is noted of a call that only read: tool, principal, call id, and the type of its error."""
 
 
+Link = tuple[str, str | None]
+"""A record but for its place in the chain: its text, and the proposal or grant that it closes."""
+
+
 _Note = tuple[float, str, Any, dict[str, Any] | Read]
 """A record that waits to be written: when, event, arguments, facts. Hashing and JSON are left for then."""
 
@@ -108,11 +117,8 @@ class Audit:
         """The notes that somebody waits for, by their identity, and whether they are still there to be written."""
         self._lost = 0
         self._is_closed = False
-        self._turn = asyncio.Lock()
-        self._collecting = 1
-        """The number of the batch into which goes what is noted now."""
-        self._written = 0
-        """The number of the last batch that was written."""
+        self._shared_write = SharedRun(self._write_noted)
+        self._is_writing = False
         self._is_failing = False
         self._is_marked = not store.is_durable
         self._has_appended = False
@@ -201,44 +207,55 @@ class Audit:
             await self._write()
 
     async def _write(self) -> None:
-        wanted = self._collecting
-        async with self._turn:
-            # Who had the turn before has often written ours with his. To write again then, for whoever came last,
-            # would keep everybody waiting for transactions that are not theirs.
-            if self._written >= wanted or not (self._notes or self._lost):
-                return
-            await to_the_end(self._write_noted())
+        """Write what was noted until now, together with all who want that at the same time."""
+        if self._notes or self._lost or self._is_writing:
+            await self._shared_write()
 
     async def _write_noted(self) -> None:
-        taken, lost, batch = list(self._notes), self._lost, self._collecting
+        if not (self._is_marked and self._store.is_open):
+            await self._mark()
+        taken, lost = list(self._notes), self._lost
+        if not (taken or lost):
+            return
         self._notes.clear()
         self._lost = 0
-        self._collecting += 1
+        self._is_writing, is_written = True, False
+
+        def written(_: None) -> None:
+            nonlocal is_written
+            is_written = True
+
         try:
             gap = [(self._clock(), "gap", None, {"lost": lost})] if lost else []
-            async with self._store.begin() as transaction:
-                await self._append(transaction, [*gap, *taken])
-        except BaseException:
-            self._notes.extendleft(reversed(taken))
-            self._lost += lost
-            self._drop_oldest()
-            self._is_failing = True
-            raise
-        self._written, self._is_failing = batch, False
+            links = [self._link(note) for note in (*gap, *taken)]
+            await self._store.write(lambda connection: self.extend(connection, *links), written)
+        finally:
+            self._is_writing, self._is_failing = False, not is_written
+            if not is_written:
+                self._notes.extendleft(reversed(taken))
+                self._lost += lost
+                self._drop_oldest()
 
-    @contextlib.asynccontextmanager
-    async def begin(self) -> AsyncIterator["AsyncConnection"]:
-        """Begin a transaction of the store for whoever extends the log in it, after all that was noted before."""
+    async def write(self, function: "Callable[[Connection], T]", then: Callable[[T], None] | None = None) -> T:
+        """Run a function that extends the log in a transaction of the store, after all that was noted before."""
         if self._notes:
             await self._write()
-        async with self._store.begin() as transaction:
-            yield transaction
+        if not self._is_marked:
+            await self._mark()
+        return await self._store.write(function, then)
 
-    async def extend(self, transaction: "AsyncConnection", event: str, arguments: Any = None, **facts: Any) -> None:
-        """Append one record within a transaction of somebody else: both are written, or neither."""
-        await self._append(transaction, [(self._clock(), event, arguments, facts)])
+    def link(self, event: str, arguments: Any = None, **facts: Any) -> Link:
+        """Return a record that a transaction may `extend` the log by. The store must be open."""
+        return self._link((self._clock(), event, arguments, facts))
 
-    async def closed(self, connection: "AsyncConnection", ids: Collection[str]) -> frozenset[str]:
+    def _link(self, note: _Note) -> Link:
+        return self._body(note), _closed(note)
+
+    def is_closed(self, connection: "Connection", id: str) -> bool:
+        """Tell whether the log says that a proposal or grant is over."""
+        return _CLOSING_RECORD.one(connection, id=id) is not None
+
+    def closed(self, connection: "Connection", ids: Collection[str]) -> frozenset[str]:
         """Return which proposals and grants of those *ids* the log says are over, whatever their rows say."""
         from sqlalchemy import select
 
@@ -247,64 +264,63 @@ class Audit:
         if not ids:
             return frozenset()
         query = select(schema.audit.c.closes).where(schema.audit.c.closes.in_(ids)).distinct()
-        return frozenset((await connection.execute(query)).scalars())
+        return frozenset(connection.execute(query).scalars())
 
-    async def _append(self, transaction: "AsyncConnection", notes: Iterable[_Note]) -> None:
-        from agentos.store import schema
-
-        head = await self._locked_head(transaction)
-        if not self._is_marked:
-            await self._mark(transaction, head)
+    def extend(self, connection: "Connection", *links: Link) -> None:
+        """Append records within a transaction, of whoever's: all of it is written, or nothing."""
+        head = self._locked_head(connection)
         seq, previous = head["seq"], head["hash"]
         rows = []
-        for note in notes:
-            body = self._body(note)
+        for body, closes in links:
             seq += 1
-            link = _link(seq, previous, body)
-            rows.append({"seq": seq, "prev": previous, "hash": link, "body": body, "closes": _closed(note)})
-            previous = link
-        await insert_all(transaction, schema.audit, rows)
+            hash = _hash(seq, previous, body)
+            rows.append({"seq": seq, "prev": previous, "hash": hash, "body": body, "closes": closes})
+            previous = hash
+        _insert(connection, rows)
         self._has_appended = True
         head.update(seq=seq, hash=previous)
         if not self._is_durable:
-            await self._forget_oldest(transaction, head)
-        values = {**head, **self._sealed(head)}
-        await transaction.execute(schema.audit_head.update().where(schema.audit_head.c.id == 1), values)
+            self._forget_oldest(connection, head)
+        _UPDATE_HEAD.changes(connection, **head, **self._sealed(head))
 
-    async def _locked_head(self, transaction: "AsyncConnection") -> dict[str, Any]:
+    def _locked_head(self, connection: "Connection") -> dict[str, Any]:
         """Return the head, locked until the transaction ends; the first one ever is made here."""
-        from agentos.store import schema
-
-        query = schema.audit_head.select().where(schema.audit_head.c.id == 1).with_for_update()
-        row = await fetch_one(transaction, query)
+        row = _LOCKED_HEAD.one(connection)
         if row is None:
-            if (await transaction.execute(schema.audit.select().limit(1))).first() is not None:
-                raise StoreError("the audit log has records but no head; verify it before anything is added")
-            first: dict[str, Any] = {"first_seq": 1, "first_prev": GENESIS, "seq": 0, "hash": GENESIS}
-            statement = insert_or_nothing(transaction, schema.audit_head)
-            await transaction.execute(statement.values(id=1, **first, **self._sealed(first)))
-            row = await fetch_one(transaction, query)  # ours, or that of a host that was faster
+            self._begin_chain(connection)
+            row = _LOCKED_HEAD.one(connection)  # ours, or that of a host that was faster
         if row is None:
             raise StoreError("the audit log has no head, and none can be made")
         if fault := self._fault_of_head(row):
             raise StoreError(f"the audit log can't be continued: {fault}")
         return {key: row[key] for key in ("first_seq", "first_prev", "seq", "hash")}
 
-    async def _mark(self, connection: "AsyncConnection", head: Mapping[str, Any]) -> None:
+    def _begin_chain(self, connection: "Connection") -> None:
+        from agentos.store import schema
+
+        if connection.execute(schema.audit.select().limit(1)).first() is not None:
+            raise StoreError("the audit log has records but no head; verify it before anything is added")
+        first: dict[str, Any] = {"first_seq": 1, "first_prev": GENESIS, "seq": 0, "hash": GENESIS}
+        statement = insert_or_nothing(connection, schema.audit_head)
+        connection.execute(statement.values(id=1, **first, **self._sealed(first)))
+
+    async def _mark(self) -> None:
         """Note beside the key that the log was begun, once it was: emptying the tables must not look like never."""
         from sqlalchemy import select
 
         from agentos.store import schema
 
-        if head["seq"] < head["first_seq"]:  # the first record is about to be written, and may not come to be
+        await self._store.open()
+        head = None if self._is_marked else await self._head()
+        if head is None or self._fault_of_head(head) is not None or head["seq"] < head["first_seq"]:
             return
-        first = select(schema.audit.c.hash).where(schema.audit.c.seq == head["first_seq"])
-        found = (await connection.execute(first)).scalar()
+        query = select(schema.audit.c.hash).where(schema.audit.c.seq == head["first_seq"])
+        first = await self._store.read(lambda connection: connection.execute(query).scalar())
         self._is_marked = True
         try:
-            if found is not None and self._store.mark() is None:
-                self._store.set_mark(found, _moment(self._clock()))
-            elif fault := self._fault_of_mark(found):
+            if first is not None and self._store.mark() is None:
+                self._store.set_mark(first, _moment(self._clock()))
+            elif fault := self._fault_of_mark(first):
                 self._logger.warning("%s", fault)
         except StoreError as error:
             self._logger.warning("%s", error)
@@ -338,7 +354,7 @@ class Audit:
             return "the seal of its head does not fit; somebody changed the head"
         return None
 
-    async def _forget_oldest(self, transaction: "AsyncConnection", head: dict[str, Any]) -> None:
+    def _forget_oldest(self, connection: "Connection", head: dict[str, Any]) -> None:
         """Keep a log without a store within bounds."""
         from sqlalchemy import select
 
@@ -348,9 +364,9 @@ class Audit:
         if first - head["first_seq"] < _MEMORY // 10:
             return
         before = select(schema.audit.c.hash).where(schema.audit.c.seq == first - 1)
-        head["first_prev"] = (await transaction.execute(before)).scalar_one()
+        head["first_prev"] = connection.execute(before).scalar_one()
         head["first_seq"] = first
-        await transaction.execute(schema.audit.delete().where(schema.audit.c.seq < first))
+        connection.execute(schema.audit.delete().where(schema.audit.c.seq < first))
 
     def _body(self, note: _Note) -> str:
         at, event, arguments, facts = note
@@ -369,17 +385,10 @@ class Audit:
         await asyncio.gather(*self._batches, return_exceptions=True)
         try:
             await self.commit()
-            if self._has_appended and not self._is_marked:
-                await self._mark_at_end()
+            if self._has_appended:
+                await self._mark()
         finally:
             self._is_closed = True
-
-    async def _mark_at_end(self) -> None:
-        """Note that the log was begun, where its first record was the last as well."""
-        head = await self._head()
-        if head is not None and self._fault_of_head(head) is None:
-            async with self._store.read() as connection:
-                await self._mark(connection, head)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -477,17 +486,16 @@ class Audit:
         """Say what shows that a log without any record had some: each of these is written with a record."""
         from agentos.store import schema
 
-        async with self._store.read() as connection:
-            for table in (schema.proposals, schema.grants, schema.pins, schema.flags):
-                if (await connection.execute(table.select().limit(1))).first() is not None:
-                    return f"there are no records, but rows in the table {table.name}: the log was emptied"
+        def is_filled(connection: "Connection", table: Any) -> bool:
+            return connection.execute(table.select().limit(1)).first() is not None
+
+        for table in (schema.proposals, schema.grants, schema.pins, schema.flags):
+            if await self._store.read(functools.partial(is_filled, table=table)):
+                return f"there are no records, but rows in the table {table.name}: the log was emptied"
         return None
 
     async def _head(self) -> Mapping[str, Any] | None:
-        from agentos.store import schema
-
-        async with self._store.read() as connection:
-            return await fetch_one(connection, schema.audit_head.select().where(schema.audit_head.c.id == 1))
+        return await self._store.read(_HEAD.one)
 
     async def _rows(self, after: int | None) -> AsyncIterator[Mapping[str, Any]]:
         from agentos.store import schema
@@ -497,13 +505,55 @@ class Audit:
             query = schema.audit.select().order_by(columns.seq).limit(_BATCH)
             if after is not None:
                 query = query.where(columns.seq > after)
-            async with self._store.read() as connection:
-                rows = await fetch_all(connection, query)
+            rows = await self._store.read(functools.partial(fetch_all, query=query))
             for row in rows:
                 yield row
             if len(rows) < _BATCH:
                 return
             after = rows[-1]["seq"]
+
+
+def _select_head() -> Any:
+    from agentos.store import schema
+
+    return schema.audit_head.select().where(schema.audit_head.c.id == 1)
+
+
+def _update_head() -> Any:
+    from agentos.store import schema
+
+    return schema.audit_head.update().where(schema.audit_head.c.id == 1)
+
+
+def _insert_record() -> Any:
+    from agentos.store import schema
+
+    return schema.audit.insert()
+
+
+def _select_closing() -> Any:
+    from sqlalchemy import bindparam, select
+
+    from agentos.store import schema
+
+    return select(schema.audit.c.seq).where(schema.audit.c.closes == bindparam("id")).limit(1)
+
+
+_HEAD = CompiledStatement(_select_head)
+_LOCKED_HEAD = CompiledStatement(lambda: _select_head().with_for_update())
+_UPDATE_HEAD = CompiledStatement(_update_head, ("first_seq", "first_prev", "seq", "hash", "key_id", "signature"))
+_INSERT_RECORD = CompiledStatement(_insert_record)
+_CLOSING_RECORD = CompiledStatement(_select_closing)
+
+
+def _insert(connection: "Connection", rows: list[dict[str, Any]]) -> None:
+    from agentos.store import schema
+
+    if len(rows) < _MANY:
+        for row in rows:
+            _INSERT_RECORD.changes(connection, **row)
+    else:
+        insert_all(connection, schema.audit, rows)
 
 
 _CLOSING = {
@@ -618,7 +668,7 @@ def _are(kind: type, *values: Any) -> bool:
     return all(type(value) is kind for value in values)
 
 
-def _link(seq: int, previous: str, body: str) -> str:
+def _hash(seq: int, previous: str, body: str) -> str:
     return hashlib.sha256(f"{seq}\n{previous}\n{body}".encode()).hexdigest()
 
 
@@ -632,7 +682,7 @@ def _fault_of_row(row: Mapping[str, Any], last: int, previous: str) -> str | Non
         return f"{missing} missing"
     if row["prev"] != previous:
         return f"record {row['seq']} does not follow the one before it"
-    if row["hash"] != _link(row["seq"], row["prev"], row["body"]):
+    if row["hash"] != _hash(row["seq"], row["prev"], row["body"]):
         return f"record {row['seq']} was changed: its hash does not fit its text"
     if (closed := _closed_by(row["body"])) is not None and row["closes"] != closed:
         return f"record {row['seq']} was changed: the proposal that it closes is not the one of its text"

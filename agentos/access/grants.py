@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from agentos.access.audit import Audit
+from agentos.access.audit import Audit, Link
 from agentos.access.policy import ToolPattern
+from agentos.access.shared_runs import SharedRun
 from agentos.base.canonical import canonical
 from agentos.base.foreign import to_the_end
 from agentos.errors import AgentOSError, StoreError
@@ -22,12 +23,12 @@ from agentos.model.principal import Principal
 from agentos.rules.intervention import ArgumentPattern
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.store import Store
-from agentos.store.rows import changes_one, fetch_all, fetch_one
+from agentos.store.rows import CompiledStatement, changes_one, fetch_one
 from agentos.tools.ready import Prepared
 from agentos.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.engine import Connection
 
 Decided = Literal["once", "session", "always", "never"]
 DECISIONS = ("once", "session", "always", "never")
@@ -117,8 +118,7 @@ class Grants:
         self._barring: tuple[int, tuple[Grant, ...]] = (-1, ())
         self._look: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
-        self._begun = self._ended = 0
-        """How often reading what is granted was begun, and which of those was the last to end well."""
+        self._shared_read = SharedRun(self._refresh)
         self.version = 0
         """Goes up whenever what is granted changes."""
         self.fresh_until = 0.0
@@ -189,10 +189,15 @@ class Grants:
     async def _write(self, grant: Grant) -> None:
         from agentos.store import schema
 
+        await self._store.open()
         row = {**_row(grant), "state": "active", "ended_at": None}
-        async with self._audit.begin() as transaction:
-            await transaction.execute(schema.grants.insert(), {**row, "seal": self._store.seal(_sealed_text(row))})
-            await self._audit.extend(transaction, "grant", **_facts(grant))
+        row["seal"], link = self._store.seal(_sealed_text(row)), self._audit.link("grant", **_facts(grant))
+
+        def insert(connection: "Connection") -> None:
+            connection.execute(schema.grants.insert(), row)
+            self._audit.extend(connection, link)
+
+        await self._audit.write(insert)
 
     async def list(self, principal: Principal | str | None = None) -> list[Grant]:
         """Return the grants in force, oldest first; with *principal*, those that are about it."""
@@ -207,10 +212,8 @@ class Grants:
 
     async def _revoke(self, id: str, by: str | None) -> bool:
         async with self._turn:
-            async with self._audit.begin() as transaction:
-                ended = await self._end(transaction, id, "revoked")
-                if ended:
-                    await self._audit.extend(transaction, "grant:revoked", grant=id, by=by)
+            await self._store.open()
+            ended = await self._end(id, "revoked", self._audit.link("grant:revoked", grant=id, by=by))
             if ended:
                 self._known.pop(id, None)
                 self.version += 1
@@ -262,36 +265,41 @@ class Grants:
     async def take(self, grant: Grant, arguments: Mapping[str, Any], **facts: Any) -> bool:
         """Use a `once` grant up and record what for; False if somebody else, maybe elsewhere, was first."""
         async with self._turn:
-            async with self._audit.begin() as transaction:
-                taken = await self._end(transaction, grant.id, "used")
-                if taken:
-                    await self._audit.extend(transaction, "decision", arguments, **facts, grant=grant.id)
+            await self._store.open()
+            link = self._audit.link("decision", arguments, **facts, grant=grant.id)
+            taken = await self._end(grant.id, "used", link)
             self._known.pop(grant.id, None)
             self.version += 1
         return taken
 
-    async def _end(self, transaction: "AsyncConnection", id: str, state: str) -> bool:
+    async def _end(self, id: str, state: str, link: Link) -> bool:
+        """Let a grant be over, and record why; False if it is over already."""
         from agentos.store import schema
 
-        grants = schema.grants
-        row = await fetch_one(transaction, grants.select().where(grants.c.id == id, grants.c.state == "active"))
-        if row is None or await self._audit.closed(transaction, [id]):
-            return False
-        values = {"state": state, "ended_at": self._clock()}
-        if self._is_sealed(row):  # what somebody else wrote must not get a seal of ours
-            values["seal"] = self._store.seal(_sealed_text({**row, **values}))
-        statement = grants.update().where(grants.c.id == id, grants.c.state == "active")
-        return await changes_one(transaction, statement.values(**values))
+        grants, values = schema.grants, {"state": state, "ended_at": self._clock()}
+        is_it = (grants.c.id == id, grants.c.state == "active")
+
+        def end(connection: "Connection") -> bool:
+            row = fetch_one(connection, grants.select().where(*is_it))
+            if row is None or self._audit.is_closed(connection, id):
+                return False
+            # What somebody else wrote must not get a seal of ours.
+            seal = self._store.seal(_sealed_text({**row, **values})) if self._is_sealed(row) else row["seal"]
+            if not changes_one(connection, grants.update().where(*is_it).values(**values, seal=seal)):
+                return False
+            self._audit.extend(connection, link)
+            return True
+
+        return await self._audit.write(end)
 
     async def refresh(self) -> None:
         """Read again what is granted: other hosts may share the store. One reading does for all who wait for it."""
-        wanted = self._begun + 1
+        await self._shared_read()
+
+    async def _refresh(self) -> None:
         async with self._turn:
-            if self._ended < wanted:
-                self._begun += 1
-                await self._refresh()
-                self._ended = self._begun
-                self.fresh_until = monotonic() + _FRESH
+            await self._read_all()
+            self.fresh_until = monotonic() + _FRESH
 
     async def look(self) -> None:
         """Do as `refresh` for a call that only reads: a store that fails, or takes long, does not stop it."""
@@ -308,21 +316,22 @@ class Grants:
             self.fresh_until = monotonic() + _RESPITE
             self._logger.warning("what other hosts granted is not known, because the store can't be read: %s", error)
 
-    async def _refresh(self) -> None:
-        from agentos.store import schema
+    async def _read_all(self) -> None:
+        known = self._rows if len(self._rows) == len(self._known) else None
 
-        grants = schema.grants
-        query = grants.select().where(grants.c.state == "active").order_by(grants.c.created_at, grants.c.id)
-        async with self._store.read() as connection:
-            rows = await fetch_all(connection, query.limit(_LIMIT))
-            if rows == self._rows and len(rows) == len(self._known):
-                return
-            over = await self._audit.closed(connection, [row["id"] for row in rows])
+        def read_rows(connection: "Connection") -> tuple[list[dict[str, Any]], frozenset[str]] | None:
+            rows = _ACTIVE.all(connection)
+            return None if rows == known else (rows, self._audit.closed(connection, [row["id"] for row in rows]))
+
+        found = await self._store.read(read_rows)
+        if found is None:
+            return
+        rows, over = found
         read = [self._read(row, is_over=row["id"] in over) for row in rows]
-        known = {one.id: one for one in read if one is not None}
+        in_force = {one.id: one for one in read if one is not None}
         self._rows = rows
-        if known != self._known:
-            self._known = known
+        if in_force != self._known:
+            self._known = in_force
             self.version += 1
 
     def _read(self, row: Mapping[str, Any], *, is_over: bool) -> Grant | None:
@@ -337,6 +346,14 @@ class Grants:
         return self._store.is_sealed(_sealed_text(row), row["seal"])
 
 
+def _select_active() -> Any:
+    from agentos.store.schema import grants
+
+    active = grants.select().where(grants.c.state == "active")
+    return active.order_by(grants.c.created_at, grants.c.id).limit(_LIMIT)
+
+
+_ACTIVE = CompiledStatement(_select_active)
 _SEALED = (
     *("id", "tool", "definition", "decision", "principal", "arguments", "session_id", "created_at", "created_by"),
     *("state", "ended_at"),

@@ -15,7 +15,7 @@ from agentos.store import Store
 from agentos.store.rows import changes_one, fetch_one, insert_or_nothing
 
 if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.engine import Connection
 
 T = TypeVar("T")
 
@@ -97,8 +97,7 @@ class Idempotency:
     async def find(self, key: Key, arguments: Mapping[str, Any]) -> ToolResult | None:
         """Return the result of the first call of *key*, if it has ended and had the same arguments."""
         await self._store.open()
-        async with self._store.read() as connection:
-            row = await _row(connection, key)
+        row = await self._store.read(lambda connection: _row(connection, key))
         if row is None or row["state"] != "done" or row["arguments_hash"] != self._fingerprint(arguments):
             return None
         if not self._is_sealed(row):
@@ -133,8 +132,7 @@ class Idempotency:
         if result is not None:
             values = {"state": "done", "result": result_to_text(result), "finished_at": float(self._clock())}
             statement = table.update().where(*ours).values(**self._resealed(claim, values))
-        async with self._store.begin() as transaction:
-            await transaction.execute(statement)
+        await self._store.write(lambda connection: changes_one(connection, statement))
 
     async def catch_up(self) -> None:
         """Write how calls ended that could not be written down then, if that can be done now."""
@@ -186,17 +184,24 @@ class Idempotency:
         """Write *key* in as ours and return None; return its row if it is there already."""
         from agentos.store import schema
 
-        table, now = schema.idempotency, self._clock()
-        async with self._store.begin() as transaction:
-            await self._sweep(transaction, now)
-            row = await _row(transaction, key)
-            if row is not None:
-                return row
-            claim = self._new(key, fingerprint, proposal, now)
-            if not await changes_one(transaction, insert_or_nothing(transaction, table).values(**claim)):
-                return await _row(transaction, key)
-        self._claims[key] = claim
-        return None
+        now = self._clock()
+        claim, is_sweeping = self._new(key, fingerprint, proposal, now), now - self._swept >= KEEP / 100
+
+        def insert(connection: "Connection") -> Mapping[str, Any] | None:
+            if is_sweeping:
+                _sweep(connection, now)
+            row = _row(connection, key)
+            if row is None and not changes_one(
+                connection, insert_or_nothing(connection, schema.idempotency).values(**claim)
+            ):
+                row = _row(connection, key)
+            return row
+
+        row = await self._store.write(insert)
+        self._swept = now if is_sweeping else self._swept
+        if row is None:
+            self._claims[key] = claim
+        return row
 
     def _new(self, key: Key, fingerprint: str, proposal: str | None, now: float) -> dict[str, Any]:
         row: dict[str, Any] = {
@@ -211,24 +216,13 @@ class Idempotency:
         }
         return {**row, "seal": self._store.seal(_sealed_text(row))}
 
-    async def _sweep(self, transaction: "AsyncConnection", now: float) -> None:
-        from agentos.store import schema
-
-        if now - self._swept < KEEP / 100:
-            return
-        self._swept = now
-        columns = schema.idempotency.c
-        ended = (columns.state == "done") & (columns.created_at < now - KEEP)
-        lost = columns.created_at < now - 30 * KEEP
-        await transaction.execute(schema.idempotency.delete().where(ended | lost))
-
     async def _take_over(self, key: Key, row: Mapping[str, Any]) -> bool:
         from agentos.store import schema
 
         table, values = schema.idempotency, self._resealed(row, {"owner": self._store.instance})
         statement = table.update().where(*_is(key), table.c.state == "running", table.c.owner == row["owner"])
-        async with self._store.begin() as transaction:
-            taken = await changes_one(transaction, statement.values(**values))
+        statement = statement.values(**values)
+        taken = await self._store.write(lambda connection: changes_one(connection, statement))
         if taken:
             self._claims[key] = {**row, **values}
         return taken
@@ -273,7 +267,17 @@ def _is(key: Key) -> tuple[Any, ...]:
     return (columns.principal == key.principal, columns.tool == key.tool, columns.key == key.key)
 
 
-async def _row(connection: "AsyncConnection", key: Key) -> Mapping[str, Any] | None:
+def _row(connection: "Connection", key: Key) -> Mapping[str, Any] | None:
     from agentos.store import schema
 
-    return await fetch_one(connection, schema.idempotency.select().where(*_is(key)))
+    return fetch_one(connection, schema.idempotency.select().where(*_is(key)))
+
+
+def _sweep(connection: "Connection", now: float) -> None:
+    """Forget keys that are old."""
+    from agentos.store import schema
+
+    columns = schema.idempotency.c
+    ended = (columns.state == "done") & (columns.created_at < now - KEEP)
+    lost = columns.created_at < now - 30 * KEEP
+    connection.execute(schema.idempotency.delete().where(ended | lost))

@@ -22,6 +22,8 @@ from agentos.tools.definition import body_of, changed_parts
 from agentos.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
     from agentos.access.lock import Lock
 
 BUILTIN = "builtin"
@@ -292,12 +294,12 @@ class Pins:
 
         pins = schema.pins
         state = select(func.count(), func.sum(pins.c.accepted_at)).select_from(pins)
-        async with self._store.read() as connection:
-            seen = tuple((await connection.execute(state)).one())
-            if seen == self._seen:
-                return
-            rows = await fetch_all(connection, pins.select())
-        self._seen = seen
+
+        def read(connection: "Connection") -> tuple[tuple[Any, ...], list[dict[str, Any]]]:
+            seen = tuple(connection.execute(state).one())
+            return seen, [] if seen == self._seen else fetch_all(connection, pins.select())
+
+        self._seen, rows = await self._store.read(read)
         for row in rows:
             self._take_in(row)
 
@@ -384,17 +386,24 @@ class Pins:
             "renamed_from": sight.renamed_from,
         }
         await self._store.open()
-        async with self._audit.begin() as transaction:
+        row["seal"], link = self._store.seal(_sealed_text(row)), self._audit.link("pin", **facts)
+
+        def replace(connection: "Connection") -> dict[str, Any] | None:
             if is_first_sight:
-                found = await fetch_one(transaction, schema.pins.select().where(schema.pins.c.tool == id))
-                if found is not None and self._genuine(found) and found["definition"] != sight.hash:
-                    self._know(id, _Sight(sight.kind))  # another host saw it first, and otherwise
-                    self._take_in(found)
-                    return
-            await transaction.execute(schema.pins.delete().where(schema.pins.c.tool == id))
-            await transaction.execute(schema.pins.insert(), {**row, "seal": self._store.seal(_sealed_text(row))})
-            await self._audit.extend(transaction, "pin", **facts)
-        sight.is_written = True
+                found = fetch_one(connection, schema.pins.select().where(schema.pins.c.tool == id))
+                if found is not None and self._genuine(found) and found["definition"] != row["definition"]:
+                    return found
+            connection.execute(schema.pins.delete().where(schema.pins.c.tool == id))
+            connection.execute(schema.pins.insert(), row)
+            self._audit.extend(connection, link)
+            return None
+
+        other = await self._audit.write(replace)
+        if other is None:
+            sight.is_written = True
+            return
+        self._know(id, _Sight(sight.kind))  # another host saw it first, and otherwise
+        self._take_in(other)
 
 
 def _sealed_text(row: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from agentos.access.audit import Audit
+from agentos.access.audit import Audit, Link
 from agentos.access.stored_results import result_from_text, result_to_text
 from agentos.base.canonical import canonical, in_order
 from agentos.errors import AgentOSError, StoreError
@@ -19,10 +19,10 @@ from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 from agentos.stacks.rank import rank
 from agentos.store import Store
-from agentos.store.rows import changes_one, fetch_all, fetch_one
+from agentos.store.rows import CompiledStatement, fetch_all
 
 if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.engine import Connection
 
 ProposalState = Literal["proposed", "applying", "applied", "failed", "unknown", "expired", "rejected"]
 PENDING_LIMIT = 1_000
@@ -110,39 +110,40 @@ class Proposals:
         With *secret* the arguments stay in memory. *replaces* is the proposal that this one is an edit of, made by
         *by*: it is closed in the same step, if it still waits.
         """
-        from agentos.store import schema
-
         token = secrets.token_urlsafe(32)
         await self._store.open()
         row = self._row(draft, token, secret=secret, **bound)
-        async with self._audit.begin() as transaction:
-            await self._check_room(transaction, draft.principal.key)
+        link = self._audit.link(
+            "proposal",
+            None if secret else draft.arguments,
+            proposal=draft.id,
+            tool=draft.tool,
+            principal=draft.principal.key,
+            answer="ask",
+            reason=draft.reason,
+            parent=replaces,
+            **({} if replaces is None else {"by": by}),
+        )
+
+        def insert(connection: "Connection") -> None:
+            self._check_room(connection, draft.principal.key)
             if replaces is not None:
                 values = {"note": f"edited: replaced by {draft.id}", **self._decided(by)}
-                if not await self._move(transaction, replaces, "proposed", "rejected", unexpired=True, **values):
+                if not self._move(connection, replaces, "proposed", "rejected", unexpired=True, **values):
                     raise ProposalError(f"proposal {replaces} does not wait any more and can't be edited")
             if not self._store.is_durable:
-                await self._forget_oldest(transaction)
-            await transaction.execute(schema.proposals.insert(), row)
-            await self._audit.extend(
-                transaction,
-                "proposal",
-                None if secret else draft.arguments,
-                proposal=draft.id,
-                tool=draft.tool,
-                principal=draft.principal.key,
-                answer="ask",
-                reason=draft.reason,
-                parent=replaces,
-                **({} if replaces is None else {"by": by}),
-            )
+                self._forget_oldest(connection)
+            _INSERT.changes(connection, **row)
+            self._audit.extend(connection, link)
+
+        await self._audit.write(insert)
         self._unwritten.pop(replaces or "", None)
         if secret:
             kept = copy.deepcopy(dict(draft.arguments or {}))
             self._unwritten[draft.id] = draft.expires_at.timestamp(), kept
         return attrs.evolve(draft, token=token, arguments=copy.deepcopy(draft.arguments))
 
-    async def _forget_oldest(self, transaction: "AsyncConnection") -> None:
+    def _forget_oldest(self, connection: "Connection") -> None:
         """Keep what lies in memory within bounds."""
         from sqlalchemy import select
 
@@ -156,18 +157,11 @@ class Proposals:
         is_over = (columns.state == "proposed") & (columns.expires_at <= self._clock())
         decided = columns.state.not_in(("proposed", "applying")) | is_over
         newest = select(columns.id).where(decided).order_by(columns.created_at.desc()).limit(_MEMORY)
-        await transaction.execute(schema.proposals.delete().where(decided, columns.id.not_in(newest)))
+        connection.execute(schema.proposals.delete().where(decided, columns.id.not_in(newest)))
 
-    async def _check_room(self, transaction: "AsyncConnection", principal: str) -> None:
-        from sqlalchemy import func, select
-
-        from agentos.store import schema
-
-        columns = schema.proposals.c
-        waiting = select(func.count()).where(
-            columns.principal == principal, columns.state == "proposed", columns.expires_at > self._clock()
-        )
-        if (await transaction.execute(waiting)).scalar_one() >= PENDING_LIMIT:
+    def _check_room(self, connection: "Connection", principal: str) -> None:
+        waiting = _WAITING.one(connection, principal=principal, now=self._clock())
+        if waiting is None or waiting["count"] >= PENDING_LIMIT:
             raise ProposalError(f"{PENDING_LIMIT} proposals of {principal!r} wait already; decide on those first")
 
     def _row(self, draft: Proposal, token: str, *, secret: bool, **bound: str | None) -> dict[str, Any]:
@@ -204,22 +198,16 @@ class Proposals:
 
     async def by_id(self, id: str) -> Stored | None:
         """Return the proposal of that id."""
-        from agentos.store import schema
-
-        return await self._one(schema.proposals.c.id == id)
+        return await self._one(lambda connection: _BY_ID.one(connection, id=id))
 
     async def by_token(self, token: str) -> Stored | None:
         """Return the proposal of that token."""
-        from agentos.store import schema
+        hash = hash_of(token)
+        return await self._one(lambda connection: _BY_TOKEN.one(connection, hash=hash))
 
-        return await self._one(schema.proposals.c.token_hash == hash_of(token))
-
-    async def _one(self, where: Any) -> Stored | None:
-        from agentos.store import schema
-
+    async def _one(self, find: "Callable[[Connection], dict[str, Any] | None]") -> Stored | None:
         await self.catch_up()
-        async with self._store.read() as connection:
-            row = await fetch_one(connection, schema.proposals.select().where(where))
+        row = await self._store.read(find)
         return None if row is None else self._stored(row)
 
     async def pending(self, principal: str | None) -> list[Proposal]:
@@ -231,8 +219,7 @@ class Proposals:
         query = schema.proposals.select().where(columns.state == "proposed").order_by(columns.created_at, columns.id)
         if principal is not None:
             query = query.where(columns.principal == principal)
-        async with self._store.read() as connection:
-            rows = await fetch_all(connection, query)
+        rows = await self._store.read(lambda connection: fetch_all(connection, query))
         return [stored.proposal for stored in map(self._stored, rows) if stored.is_genuine]
 
     def _stored(self, row: Mapping[str, Any]) -> Stored:
@@ -310,24 +297,27 @@ class Proposals:
 
     async def claim(self, stored: Stored, by: str | None, *, again: bool = False) -> bool:
         """Take a proposal for applying; False if somebody else, maybe in another process, was first."""
-        proposal = stored.proposal
-        async with self._audit.begin() as transaction:
-            values = {**self._decided(by), "owner": self._store.instance, "attempts": stored.attempts + 1, "note": None}
-            before = "unknown" if again else "proposed"
-            if not again and await self._audit.closed(transaction, [proposal.id]):
+        await self._store.open()
+        proposal, before = stored.proposal, "unknown" if again else "proposed"
+        values = {**self._decided(by), "owner": self._store.instance, "attempts": stored.attempts + 1, "note": None}
+        link = self._audit.link(
+            "proposal:applying",
+            None if proposal.id in self._unwritten else proposal.arguments,
+            proposal=proposal.id,
+            tool=proposal.tool,
+            principal=proposal.principal.key,
+            by=by,
+        )
+
+        def take(connection: "Connection") -> bool:
+            if not again and self._audit.is_closed(connection, proposal.id):
                 return False
-            if not await self._move(transaction, proposal.id, before, "applying", unexpired=not again, **values):
+            if not self._move(connection, proposal.id, before, "applying", unexpired=not again, **values):
                 return False
-            await self._audit.extend(
-                transaction,
-                "proposal:applying",
-                None if proposal.id in self._unwritten else proposal.arguments,
-                proposal=proposal.id,
-                tool=proposal.tool,
-                principal=proposal.principal.key,
-                by=by,
-            )
-        return True
+            self._audit.extend(connection, link)
+            return True
+
+        return await self._audit.write(take)
 
     async def finish(self, stored: Stored, result: ToolResult) -> None:
         """Write down how an applied proposal ended; where that can't be done, it is kept and tried again."""
@@ -351,46 +341,54 @@ class Proposals:
 
     async def _finish(self, proposal: Proposal, result: ToolResult, *, is_late: bool = False) -> None:
         state = _ended(result)
-        async with self._audit.begin() as transaction:
-            # A host that took us for dead may have called it unknown meanwhile; it is known now.
-            values: dict[str, Any] = {"owner": self._store.instance, "result": result_to_text(result), "note": None}
-            moved = await self._move(transaction, proposal.id, "applying", state, **values) or await self._move(
-                transaction, proposal.id, "unknown", state, **values
+        # A host that took us for dead may have called it unknown meanwhile; it is known now.
+        values: dict[str, Any] = {"owner": self._store.instance, "result": result_to_text(result), "note": None}
+        link = self._audit.link(
+            "proposal:" + state,
+            proposal=proposal.id,
+            tool=proposal.tool,
+            principal=proposal.principal.key,
+            outcome={"success": result.success, "error": result.error.type if result.error else None},
+        )
+
+        def end(connection: "Connection") -> None:
+            moved = self._move(connection, proposal.id, "applying", state, **values) or self._move(
+                connection, proposal.id, "unknown", state, **values
             )
-            if is_late and not moved:
-                return  # somebody else was faster
-            await self._audit.extend(
-                transaction,
-                "proposal:" + state,
-                proposal=proposal.id,
-                tool=proposal.tool,
-                principal=proposal.principal.key,
-                outcome={"success": result.success, "error": result.error.type if result.error else None},
-            )
+            if moved or not is_late:  # else somebody else was faster
+                self._audit.extend(connection, link)
+
+        await self._audit.write(end)
         self._unwritten.pop(proposal.id, None)
 
     async def reject(self, id: str, reason: str, by: str | None) -> bool:
         """Close a proposal that waits; False if it does not wait any more."""
-        async with self._audit.begin() as transaction:
-            values = {"note": reason, **self._decided(by)}
-            if not await self._move(transaction, id, "proposed", "rejected", unexpired=True, **values):
-                return False
-            await self._audit.extend(transaction, "proposal:rejected", proposal=id, by=by, reason=reason)
-        self._unwritten.pop(id, None)
-        return True
+        await self._store.open()
+        values = {"note": reason, **self._decided(by)}
+        link = self._audit.link("proposal:rejected", proposal=id, by=by, reason=reason)
+        moved = await self._close(id, "rejected", link, unexpired=True, **values)
+        if moved:
+            self._unwritten.pop(id, None)
+        return moved
+
+    async def _close(self, id: str, state: str, link: Link, **options: Any) -> bool:
+        def close(connection: "Connection") -> bool:
+            moved = self._move(connection, id, "proposed", state, **options)
+            if moved:
+                self._audit.extend(connection, link)
+            return moved
+
+        return await self._audit.write(close)
 
     async def expire(self) -> None:
         """Close what waited too long."""
         from agentos.store import schema
 
         columns = schema.proposals.c
-        overdue = (columns.state == "proposed", columns.expires_at <= self._clock())
-        async with self._store.read() as connection:
-            rows = await fetch_all(connection, schema.proposals.select().where(*overdue))
+        query = schema.proposals.select().where(columns.state == "proposed", columns.expires_at <= self._clock())
+        rows = await self._store.read(lambda connection: fetch_all(connection, query))
         for id in [row["id"] for row in rows]:
-            async with self._audit.begin() as transaction:
-                if await self._move(transaction, id, "proposed", "expired"):
-                    await self._audit.extend(transaction, "proposal:expired", proposal=id)
+            await self._close(id, "expired", self._audit.link("proposal:expired", proposal=id))
             self._unwritten.pop(id, None)
 
     async def recover(self) -> list[Stored]:
@@ -407,20 +405,22 @@ class Proposals:
         from agentos.store import schema
 
         query = schema.proposals.select().where(schema.proposals.c.state == state)
-        async with self._store.read() as connection:
-            return await fetch_all(connection, query)
+        return await self._store.read(lambda connection: fetch_all(connection, query))
 
     async def _give_up(self, row: Mapping[str, Any]) -> None:
         note = "the host ended while this was being applied; whether it took effect is unknown"
-        async with self._audit.begin() as transaction:
-            if await self._move(transaction, row["id"], "applying", "unknown", owner=row["owner"], note=note):
-                await self._audit.extend(
-                    transaction, "proposal:unknown", proposal=row["id"], tool=row["tool"], principal=row["principal"]
-                )
+        facts = {"proposal": row["id"], "tool": row["tool"], "principal": row["principal"]}
+        link = self._audit.link("proposal:unknown", **facts)
 
-    async def _move(
+        def give_up(connection: "Connection") -> None:
+            if self._move(connection, row["id"], "applying", "unknown", owner=row["owner"], note=note):
+                self._audit.extend(connection, link)
+
+        await self._audit.write(give_up)
+
+    def _move(
         self,
-        transaction: "AsyncConnection",
+        connection: "Connection",
         id: str,
         before: str,
         after: str,
@@ -429,20 +429,65 @@ class Proposals:
         **values: Any,
     ) -> bool:
         """Change the state if it still is *before*: of all that try, one does."""
-        from agentos.store import schema
-
-        table = schema.proposals
-        row = await fetch_one(transaction, table.select().where(table.c.id == id))
+        row = _BY_ID.one(connection, id=id)
         if row is None or row["state"] != before or (unexpired and row["expires_at"] <= self._clock()):
             return False
         if not self._vouched(row)[1]:
             return False  # changed outside of agentos: it must not get a seal of ours
         if before != "proposed" and after != "applying" and row["owner"] != values["owner"]:
             return False  # another host has it now
-        values["state"] = after
-        values["seal"] = self._store.seal(sealed_text({**row, **values}))
-        statement = table.update().where(table.c.id == id, table.c.state == before, table.c.seal == row["seal"])
-        return await changes_one(transaction, statement.values(**values))
+        changed = {**row, **values, "state": after}
+        given = {name: changed[name] for name in _MOVED}
+        given["seal"] = self._store.seal(sealed_text(changed))
+        return _UPDATE.changes(connection, **given, its_id=id, its_state=before, its_seal=row["seal"]) == 1
+
+
+_MOVED = ("state", "owner", "attempts", "decided_at", "decided_by", "note", "result")
+"""What changes with the state of a proposal."""
+
+
+def _insert() -> Any:
+    from agentos.store.schema import proposals
+
+    return proposals.insert()
+
+
+def _select_by(name: str) -> Any:
+    from sqlalchemy import bindparam
+
+    from agentos.store.schema import proposals
+
+    column = {"id": proposals.c.id, "hash": proposals.c.token_hash}[name]
+    return proposals.select().where(column == bindparam(name))
+
+
+def _count_waiting() -> Any:
+    from sqlalchemy import bindparam, func, select
+
+    from agentos.store.schema import proposals
+
+    columns = proposals.c
+    return select(func.count().label("count")).where(
+        columns.principal == bindparam("principal"),
+        columns.state == "proposed",
+        columns.expires_at > bindparam("now"),
+    )
+
+
+def _update() -> Any:
+    from sqlalchemy import bindparam
+
+    from agentos.store.schema import proposals
+
+    columns = {"its_id": proposals.c.id, "its_state": proposals.c.state, "its_seal": proposals.c.seal}
+    return proposals.update().where(*(column == bindparam(name) for name, column in columns.items()))
+
+
+_INSERT = CompiledStatement(_insert)
+_BY_ID = CompiledStatement(lambda: _select_by("id"))
+_BY_TOKEN = CompiledStatement(lambda: _select_by("hash"))
+_WAITING = CompiledStatement(_count_waiting)
+_UPDATE = CompiledStatement(_update, (*_MOVED, "seal"))
 
 
 def new_id() -> str:

@@ -48,8 +48,7 @@ class Memory:
         """Return which packs a person disabled, and when."""
         from agentos.store import schema
 
-        async with self._store.read() as connection:
-            rows = await fetch_all(connection, schema.flags.select())
+        rows = await self._store.read(lambda connection: fetch_all(connection, schema.flags.select()))
         return {row["pack"]: row["at"] for row in rows if not row["enabled"]}
 
     async def switch(self, key: str, *, enabled: bool) -> None:

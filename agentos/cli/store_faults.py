@@ -56,15 +56,15 @@ def _is_locked(path: Path) -> bool:
 
 async def _fault_of_tables(place: Place) -> tuple[str, str] | None:
     """Look at the version of the tables; nothing is migrated."""
-    from agentos.store.database import _database_at
+    from agentos.store.database import database_at
     from agentos.store.migrations import check
 
     try:
-        database = _database_at(place)
+        database = database_at(place)
         try:
             await check(database)
         finally:
-            await database.dispose()
+            await database.close()
     except StoreError as error:
         return error.message, error.hint or "see that it runs and can be reached from here"
     return None

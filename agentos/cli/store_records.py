@@ -38,8 +38,7 @@ class Records:
 
         column = schema.proposals.c.id
         query = schema.proposals.select().where(column.startswith(beginning, autoescape=True)).order_by(column)
-        async with self._store.read() as connection:
-            rows = await fetch_all(connection, query)
+        rows = await self._store.read(lambda connection: fetch_all(connection, query))
         return [row["id"] for row in rows if row["id"].startswith(beginning)]
 
     async def close(self) -> None:

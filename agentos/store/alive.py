@@ -4,30 +4,28 @@ A host that has a store open holds a lock that ends with its process, however th
 beside a SQLite database, or in a session of its own with PostgreSQL. Whoever wants to know tries that lock.
 """
 
-import asyncio
 import contextlib
-import hashlib
 import os
 import re
 import sys
 import weakref
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
-from agentos.store.failures import told
-from agentos.store.locations import Place
 
 _INSTANCE = re.compile(r"[0-9a-f]{32}")
-_GOODBYE = 2.0
-"""For how many seconds a server may take to close a session."""
 
-_AGAIN = (0.05, 5.0)
-"""After how many seconds a lock that was lost is taken again: at first, and at the most."""
 
-_HELD: "weakref.WeakSet[_Lock | ServerPresence]" = weakref.WeakSet()
+class Held(Protocol):
+    """What shows that a host runs, and would go on to in a process that it forks."""
+
+    def leave_to_parent(self) -> None:
+        """Give up a forked process's share of it."""
+        ...
+
+
+HELD: "weakref.WeakSet[Held]" = weakref.WeakSet()
 """What would outlive this process in one that it forked."""
 
 
@@ -124,7 +122,7 @@ class _Lock:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.release = weakref.finalize(self, os.close, descriptor)
-        _HELD.add(self)
+        HELD.add(self)
 
     @classmethod
     def exclusive(cls, file: Path) -> "_Lock":
@@ -185,92 +183,9 @@ else:
         return True
 
 
-class ServerPresence:
-    """An advisory lock in a PostgreSQL session of our own, which asks for the locks of others as well."""
-
-    def __init__(self, connect: Callable[[], Awaitable[Any]], place: Place, instance: str) -> None:
-        self._connect = connect
-        self._place = place
-        self._number = lock_number(instance)
-        self._session: Any = None
-        self._is_held = False
-        self._turn = asyncio.Lock()
-        self._is_released = False
-        self._regaining: asyncio.Task[None] | None = None
-
-    async def renew(self) -> None:
-        """Take our lock, in a new session if the last one was lost."""
-        if self._is_held and not self._session.is_closed():
-            return
-        with told(self._place, reaching=True):
-            await to_the_end(self._hold())
-
-    async def _hold(self) -> None:
-        async with self._turn:
-            if self._session is None or self._session.is_closed():
-                self._is_held = False
-                self._session = await self._connect()
-                self._session.add_termination_listener(self._lost)
-                _HELD.add(self)
-            if not self._is_held:
-                # Not waited for: a lost session that the server has not given up yet still holds it for us.
-                self._is_held = await self._session.fetchval("SELECT pg_try_advisory_lock($1)", self._number)
-
-    def _lost(self, session: Any) -> None:
-        """Take the lock again at once, in a new session: until then others take this host for dead."""
-        if session is self._session and not self._is_released:
-            self._regaining = self._regaining or asyncio.ensure_future(self._regain())
-
-    async def _regain(self) -> None:
-        pause = _AGAIN[0]
-        while not self._is_released:
-            with contextlib.suppress(Exception):  # the server is away: whoever needs it now is told so by itself
-                await self._hold()
-            if self._is_held and not self._session.is_closed():
-                break
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _AGAIN[1])
-        self._regaining = None
-
-    async def is_alive(self, instance: str) -> bool:
-        """Try the lock of that host, shared and for one statement: nobody else who looks is in the way."""
-        await self.renew()
-        with told(self._place, reaching=True):
-            return not await to_the_end(self._try(lock_number(instance)))
-
-    async def _try(self, number: int) -> bool:
-        async with self._turn:
-            is_free: bool = await self._session.fetchval("SELECT pg_try_advisory_xact_lock_shared($1)", number)
-        return is_free
-
-    def leave_to_parent(self) -> None:
-        """Close a forked process's share of the connection; its number stays taken, so that nothing else gets it."""
-        with contextlib.suppress(Exception), open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a device
-            os.dup2(nothing.fileno(), self._session._transport.get_extra_info("socket").fileno(), inheritable=False)  # noqa: SLF001
-
-    async def release(self) -> None:
-        """End the session, and with it the lock."""
-        self._is_released = True
-        if self._regaining is not None:
-            self._regaining.cancel()
-            await asyncio.wait([self._regaining])
-        if self._session is None:
-            return
-        try:
-            await self._session.close(timeout=_GOODBYE)
-        except Exception:  # noqa: BLE001 - however a lost session fails to say goodbye, it has to go
-            self._session.terminate()
-
-
-def lock_number(instance: str) -> int:
-    """Return the number by which PostgreSQL knows the lock of a host."""
-    digest = hashlib.sha256(b"agentos host " + instance.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
-
-
 def leave_to_parent() -> None:
     """Let a process that was forked hold nothing of its parent's: it must not make a parent that died look alive."""
-    for one in list(_HELD):
+    for one in list(HELD):
         one.leave_to_parent()
 
 

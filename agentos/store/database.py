@@ -6,10 +6,10 @@ import hashlib
 import hmac
 import importlib.util
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
@@ -19,10 +19,12 @@ from agentos.store.marks import Mark, make_mark, mark_file, read_mark
 from agentos.store.sealing_key import load_key
 
 if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.engine import Connection
 
     from agentos.store.alive import Presence
-    from agentos.store.connections import Database
+    from agentos.store.transactions import Database
+
+T = TypeVar("T")
 
 
 class Store:
@@ -45,6 +47,11 @@ class Store:
     def is_durable(self) -> bool:
         """Tell whether what is stored outlives the process."""
         return self._place.is_durable
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it can be used without being opened first."""
+        return self._session is not None and self._session.is_open and not self._session.is_over
 
     # -- opening and closing -----------------------------------------------------------------------------------
 
@@ -83,24 +90,23 @@ class Store:
 
     # -- transactions ------------------------------------------------------------------------------------------
 
-    def begin(self) -> "AbstractAsyncContextManager[AsyncConnection]":
-        """Return one transaction that writes: committed at the end of the block, rolled back if the block raises.
+    async def write(self, function: "Callable[[Connection], T]", then: "Callable[[T], None] | None" = None) -> T:
+        """Run *function* in one transaction that writes, and return what it returns once that is committed.
 
-        What the database has to say against it is raised as StoreError. The block must not wait for another task that
-        wants a transaction too. One that is cancelled while it commits may have been committed.
+        It runs in a thread of the store: it must neither commit nor change anything but the database, since it may be
+        run again if it can't be committed with others. If it raises, what it did is rolled back; what the database has
+        to say against it is raised as StoreError. A caller that is cancelled before it was begun drops it; later, the
+        caller is told when it has ended, one way or the other. *then* is called in the event loop if it was committed.
         """
-        return self._transaction(writes=True)
-
-    def read(self) -> "AbstractAsyncContextManager[AsyncConnection]":
-        """Return one transaction that only reads, and on durable stores does not wait for those who write."""
-        return self._transaction(writes=False)
-
-    @asynccontextmanager
-    async def _transaction(self, *, writes: bool) -> "AsyncIterator[AsyncConnection]":
         session = await self._opened()
         with session.in_use():
-            async with session.database.transaction(writes=writes) as connection:
-                yield connection
+            return await session.database.write(function, then)
+
+    async def read(self, function: "Callable[[Connection], T]") -> T:
+        """Run *function* in one transaction that only reads; on durable stores it does not wait for those who write."""
+        session = await self._opened()
+        with session.in_use():
+            return await session.database.read(function)
 
     # -- sealing -----------------------------------------------------------------------------------------------
 
@@ -158,7 +164,7 @@ class Store:
     # -- other hosts -------------------------------------------------------------------------------------------
 
     async def is_alive(self, instance: str) -> bool:
-        """Tell whether the host with that instance id still runs. May be asked within a transaction."""
+        """Tell whether the host with that instance id still runs."""
         if instance == self.instance:
             return True
         session = await self._opened()
@@ -178,7 +184,7 @@ class _Session:
     def __init__(self, place: Place, instance: str, given_key: bytes | str | None) -> None:
         self.loop = asyncio.get_running_loop()
         self._keeper: AsyncGenerator[None, None] | None = None
-        self._users: set[asyncio.Task[Any] | None] = set()
+        self._users = 0
         self._unused = asyncio.Event()
         self._unused.set()
         self._ending: asyncio.Task[None] | None = None
@@ -203,13 +209,11 @@ class _Session:
         return self.loop.is_closed() or (self._ending is not None and self._ending.done())
 
     async def _open(self, place: Place, instance: str, given_key: bytes | str | None) -> None:
-        from agentos.store.migrations import check, migrate
+        from agentos.store.migrations import migrate
 
         async with AsyncExitStack() as undo:
-            self.database = _database_at(place)
-            undo.push_async_callback(self.database.dispose)
-            await check(self.database)
-            await self.database.settle_in()
+            self.database = database_at(place)
+            undo.push_async_callback(self.database.close)
             await migrate(self.database)
             self.key = load_key(given_key, place)
             self.presence = self.database.presence(instance)
@@ -227,25 +231,18 @@ class _Session:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Keep it open for the block; refuse a transaction within another, which would wait for itself."""
-        task = asyncio.current_task()
-        self._refuse_within_transaction(task)
-        self._users.add(task)
+        """Keep it open for the block."""
+        self._users += 1
         self._unused.clear()
         try:
             yield
         finally:
-            self._users.discard(task)
+            self._users -= 1
             if not self._users:
                 self._unused.set()
 
-    def _refuse_within_transaction(self, task: asyncio.Task[Any] | None) -> None:
-        if task in self._users:
-            raise StoreError("this task is within a transaction of the store already; use that one's connection")
-
     async def end(self) -> None:
         """Wait until nobody uses it, then close it."""
-        self._refuse_within_transaction(asyncio.current_task())
         with contextlib.suppress(StoreError):
             await asyncio.shield(self._opening)
         while self._users:
@@ -255,13 +252,14 @@ class _Session:
             await asyncio.shield(self._ending)
 
 
-def _database_at(place: Place) -> "Database":
+def database_at(place: Place) -> "Database":
+    """Return the database at *place*, which nothing was asked yet."""
     if place.dsn is None:
         from agentos.store.sqlite import SqliteDatabase
 
         return SqliteDatabase(place)
-    if importlib.util.find_spec("asyncpg") is None:
-        raise StoreError("a store in PostgreSQL needs asyncpg, which is not installed: pip install 'agentos[postgres]'")
+    if importlib.util.find_spec("psycopg") is None:
+        raise StoreError("a store in PostgreSQL needs psycopg, which is not installed: pip install 'agentos[postgres]'")
     from agentos.store.postgres import PostgresDatabase
 
     return PostgresDatabase(place)

@@ -1,10 +1,8 @@
 """A database's errors in our words: the place, what the driver said, and the way out. Never anybody's data."""
 
-import asyncio
-import contextlib
 import sqlite3
-from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import Any
 
 from agentos.errors import StoreError
 from agentos.store.locations import Place
@@ -12,7 +10,7 @@ from agentos.store.locations import Place
 _WRITABLE = "See that this user may write the file and its folder, and that the disk is not mounted read-only"
 _SQLITE_WAYS: Mapping[int, str] = {
     sqlite3.SQLITE_FULL: "Free some space on that disk; nothing of this transaction was written",
-    sqlite3.SQLITE_READONLY: f"{_WRITABLE}; code that writes needs begin(), not read()",
+    sqlite3.SQLITE_READONLY: f"{_WRITABLE}; code that writes needs write(), not read()",
     sqlite3.SQLITE_CANTOPEN: _WRITABLE,
     sqlite3.SQLITE_PERM: _WRITABLE,
     sqlite3.SQLITE_NOTADB: "Give another path, or move that file away; it was not changed",
@@ -27,10 +25,18 @@ _POSTGRES_WAYS: Mapping[str, str] = {  # by the beginning of the SQLSTATE
     "3D": "Create the database with `createdb`, or correct its name in the URL",
     "42501": _GRANT,
     "3F": _GRANT,
-    "25006": "Code that writes needs begin(), not read(); and the server must not be a read-only copy",
+    "25006": "Code that writes needs write(), not read(); and the server must not be a read-only copy",
     "53": "Give the server more connections, memory or disk, or try again when it has less to do",
     "08": _UNREACHABLE,
     "57": _UNREACHABLE,
+}
+_REFUSALS: Mapping[str, str] = {  # what a server says to who connects: psycopg passes on the words alone
+    "password": "28",
+    "pg_hba.conf": "28",
+    'role "': "28",
+    'database "': "3D",
+    "too many": "53",
+    "connection slots": "53",
 }
 _DATA_EXCEPTION = "22"
 """The class of SQLSTATE whose messages quote the values that were given."""
@@ -39,39 +45,25 @@ UNDONE = "the transaction was rolled back after an error in it"
 """What is said to who passes over an error and goes on."""
 
 
-@contextlib.contextmanager
-def told(place: Place, *, reaching: bool = False) -> Iterator[None]:
-    """Raise what a database raises in the block as a StoreError; what is no database's error passes.
+def in_our_words(error: BaseException, place: Place, *, reaching: bool = False) -> BaseException:
+    """Return what a database raised as a StoreError, with nothing chained to it; any other error as it is.
 
-    With *reaching* the block does nothing but reach the database, so that an OSError in it is the database's too.
+    With *reaching* nothing but the database can have raised it, so that an OSError is the database's too.
     """
-    try:
-        yield
-    except Exception as error:
-        driver_error = _driver_error(error, reaching=reaching)
-        if driver_error is None:
-            raise
-        raise_alone(described(driver_error, place))
+    driver_error = _driver_error(error, reaching=reaching)
+    return error if driver_error is None else described(driver_error, place)
 
 
-def raise_alone(problem: StoreError) -> NoReturn:
-    """Raise *problem* with nothing chained to it: the driver's own error may carry parameters."""
-    try:
-        raise problem from None
-    finally:
-        problem.__context__ = None
-
-
-def _driver_error(error: Exception, *, reaching: bool) -> BaseException | None:
+def _driver_error(error: BaseException, *, reaching: bool) -> BaseException | None:
     from sqlalchemy.exc import PendingRollbackError, StatementError
 
     if isinstance(error, PendingRollbackError):
         return sqlite3.OperationalError(UNDONE)
     if isinstance(error, StatementError):
         return error.orig or error
-    if reaching and (isinstance(error, OSError | ValueError | sqlite3.Error) or _is_of_asyncpg(error)):
+    if isinstance(error, sqlite3.Error) or _is_of_psycopg(error):
         return error
-    return None
+    return error if reaching and isinstance(error, OSError | ValueError) else None
 
 
 def described(error: BaseException, place: Place) -> StoreError:
@@ -84,10 +76,13 @@ def _words(error: BaseException) -> str:
         return "it did not answer in time"
     if isinstance(error, sqlite3.Error | OSError):
         return _one_line(error) or type(error).__name__
+    if _is_of_connecting(error):
+        return _one_line(error).rpartition("FATAL: ")[2]
     state = _sqlstate(error)
     if state is None or state.startswith(_DATA_EXCEPTION):
         return f"{_name(error)}: a value that it can't take" if state else _name(error)
-    return _one_line(error.args[0] if error.args else "") or _name(error)
+    diagnosis: Any = getattr(error, "diag", None)  # the whole text has the row in it
+    return _one_line((diagnosis and diagnosis.message_primary) or "") or _name(error)
 
 
 def _one_line(text: Any) -> str:
@@ -104,6 +99,9 @@ def _way_out(error: BaseException) -> str | None:
         return _SQLITE_WAYS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     if isinstance(error, OSError):
         return _UNREACHABLE
+    if _is_of_connecting(error):
+        said = str(error)
+        return _POSTGRES_WAYS[next((state for part, state in _REFUSALS.items() if part in said), "08")]
     state = _sqlstate(error) or ""
     return next((way for beginning, way in _POSTGRES_WAYS.items() if state.startswith(beginning)), None)
 
@@ -113,22 +111,26 @@ def _sqlstate(error: BaseException) -> str | None:
     return state if isinstance(state, str) else None
 
 
-def _is_of_asyncpg(error: Exception) -> bool:
-    return type(error).__module__.partition(".")[0] == "asyncpg"
+def _is_of_psycopg(error: BaseException) -> bool:
+    return any(kind.__module__.partition(".")[0] == "psycopg" for kind in type(error).__mro__)
+
+
+def _is_of_connecting(error: BaseException) -> bool:
+    """Tell whether a connection could not be made, or was lost: what is said of that has no data in it."""
+    if not _is_of_psycopg(error) or _sqlstate(error) is not None:
+        return False
+    return any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)
 
 
 def heard(context: Any) -> Any:
     """Set right what SQLAlchemy makes of a driver's errors (for its event `handle_error`).
 
-    A connection that breaks, a limit of time and a text that is not Unicode come as OSError, TimeoutError and
-    ValueError: wrapped, they can be told from what the block around a statement raises. A cancelled statement would
-    have its connection thrown away at once, by a task that may be cancelled again: that is left to who rolls back.
+    A text that is not Unicode and a number that is too large come as ValueError and OverflowError: wrapped, they can be
+    told from what the function around a statement raises.
     """
     from sqlalchemy.exc import DBAPIError
 
     error = context.original_exception
-    if isinstance(error, asyncio.CancelledError):
-        context.is_disconnect = False
-    elif context.sqlalchemy_exception is None and isinstance(error, OSError | ValueError | OverflowError):
+    if context.sqlalchemy_exception is None and isinstance(error, ValueError | OverflowError):
         return DBAPIError(None, None, error, hide_parameters=True)
     return None

@@ -14,7 +14,7 @@ ACCEPTED = (
     "or nothing for a store in memory"
 )
 _SQLITE = ("sqlite", "sqlite+aiosqlite")
-_POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
+_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg", "postgresql+asyncpg")
 _IN_MEMORY = ("", ":memory:")
 _SLIP = re.compile(r"(sqlite|postgres(ql)?)(\+\w+)?:", re.IGNORECASE)
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:\[\]]*)(?::(?P<port>\d{1,5}))?")

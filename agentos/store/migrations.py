@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agentos.errors import StoreError
-from agentos.store.connections import Database
+from agentos.store.transactions import Database
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -118,30 +118,31 @@ STEPS: tuple[Step, ...] = (_FIRST,)
 
 async def check(database: Database, steps: Sequence[Step] = STEPS) -> int:
     """Return the version of *database*, 0 if it is empty; raise StoreError if it is not one for us to use."""
-    async with database.read() as connection:
-        return await connection.run_sync(_version, database.place.shown, len(steps))
+    return await database.read(lambda connection: _version(connection, database.place.shown, len(steps)))
 
 
 async def migrate(database: Database, steps: Sequence[Step] = STEPS) -> None:
     """Bring *database* to the newest version, in one transaction for each step. Several processes may do so at once."""
     while await check(database, steps) < len(steps):
-        async with database.begin() as connection:
-            await connection.run_sync(_advance, database, steps)
+        version = await database.write(lambda connection: _advance(connection, database, steps))
+        if version is not None:
+            _logger.info("the store at %s is now of version %d", database.place.shown, version)
 
 
-def _advance(connection: "Connection", database: Database, steps: Sequence[Step]) -> None:
+def _advance(connection: "Connection", database: Database, steps: Sequence[Step]) -> int | None:
+    """Take the next step and return the version it leads to; None if another process was faster."""
     from agentos.store import schema
 
     database.lock(connection)
     version = _version(connection, database.place.shown, len(steps))
-    if version == len(steps):  # another process was faster
-        return
+    if version == len(steps):
+        return None
     if version == 0:
         connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS agentos_schema (version INTEGER NOT NULL)")
         connection.exec_driver_sql("INSERT INTO agentos_schema (version) VALUES (0)")
     _take(steps[version], connection)
     connection.execute(schema.version.update().values(version=version + 1))
-    _logger.info("the store at %s is now of version %d", database.place.shown, version + 1)
+    return version + 1
 
 
 def _take(step: Step, connection: "Connection") -> None:

@@ -1,22 +1,22 @@
-"""The shared database: PostgreSQL by asyncpg."""
+"""The shared database: PostgreSQL by psycopg, with a few threads."""
 
-import asyncio
 import functools
+import time
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
-import asyncpg  # type: ignore[import-untyped]
+import psycopg
 
-from agentos.base.foreign import to_the_end
-from agentos.store.alive import Presence, ServerPresence
-from agentos.store.connections import POOL, Database, make_engine
-from agentos.store.failures import UNDONE, told
+from agentos.store.alive import Presence
 from agentos.store.locations import Place
+from agentos.store.server_presence import ServerPresence
+from agentos.store.transactions import POOL, Database, SqlWorker, Threads, Transaction, make_engine
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection as SyncConnection
-    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncTransaction
+    from sqlalchemy.engine import Connection as SqlConnection
+    from sqlalchemy.engine import Engine
 
-_CONNECT_LIMIT = 10.0
+_CONNECT_LIMIT = 10
 _STATEMENT_LIMIT = 30.0
 _MIGRATION_LOCK = 0x6167656E746F73
 """The number of the advisory lock under which tables are changed."""
@@ -26,43 +26,12 @@ class PostgresDatabase(Database):
     """A database on a PostgreSQL server. Writers go side by side; the server keeps them apart."""
 
     def __init__(self, place: Place) -> None:
-        self.place = place
-        # asyncpg reads the URL itself: it knows libpq's options, and no other library then holds the password.
-        self._connect = functools.partial(
-            asyncpg.connect,
-            place.dsn,
-            timeout=_CONNECT_LIMIT,
-            command_timeout=_STATEMENT_LIMIT,
-            connection_class=Connection,
-        )
-        self._engine = _engine(self._connect)
-        self._readers = self._engine.execution_options(postgresql_readonly=True)
-        turns = asyncio.Semaphore(POOL)
-        self._turns = {True: turns, False: turns}
+        # libpq reads the URL itself: it knows its own options, and no other library then holds the password.
+        self._connect = functools.partial(connect, place.dsn)
+        threads = Threads(functools.partial(PostgresWorker, place, _engine(self._connect)), POOL)
+        super().__init__(place, threads, threads)
 
-    async def _connected(self, *, writes: bool) -> "AsyncConnection":
-        connection = (self._engine if writes else self._readers).connect()
-        try:
-            with told(self.place, reaching=True):
-                await to_the_end(connection.start())
-        except asyncio.CancelledError:
-            if connection.sync_connection is not None:
-                await to_the_end(connection.close())
-            raise
-        return connection
-
-    async def _commit(self, transaction: "AsyncTransaction") -> None:
-        await to_the_end(transaction.commit())
-
-    async def _undo(self, connection: "AsyncConnection", error: BaseException) -> None:
-        if isinstance(error, asyncio.CancelledError):  # a statement may still run: not to be waited for
-            await connection.invalidate()
-        await super()._undo(connection, error)
-
-    async def settle_in(self) -> None:
-        """Do nothing: a server is set up by those who run it."""
-
-    def lock(self, connection: "SyncConnection") -> None:
+    def lock(self, connection: "SqlConnection") -> None:
         """Take a lock that ends with the transaction."""
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
 
@@ -71,36 +40,77 @@ class PostgresDatabase(Database):
         return ServerPresence(self._connect, self.place, instance)
 
 
-class Connection(asyncpg.Connection):  # type: ignore[misc]
-    """A connection whose COMMIT says so if the server rolled back instead, as it does after an error."""
-
-    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - asyncpg's
-        """Run *query* and return what the server says of it."""
-        status: str = await super().execute(query, *args, timeout=timeout)
-        if status == "ROLLBACK" and query.startswith("COMMIT"):
-            raise asyncpg.InFailedSQLTransactionError(UNDONE)
-        return status
+def _never() -> bool:
+    return False
 
 
-def _engine(connect: Any) -> "AsyncEngine":
-    from sqlalchemy import event
-    from sqlalchemy.pool import AsyncAdaptedQueuePool
+class Session(psycopg.Connection[Any]):
+    """A connection whose server has a limited time to answer, and no longer than anybody waits for the answer."""
 
-    engine = make_engine(
-        "postgresql+asyncpg://",
-        connect,
-        poolclass=AsyncAdaptedQueuePool,
-        pool_size=POOL,
-        max_overflow=-1,
-        isolation_level="READ COMMITTED",
-    )
-    event.listen(engine.sync_engine, "checkout", _replace_closed)
-    return engine
+    is_given_up: Callable[[], bool] = staticmethod(_never)
+
+    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+        """Wait for an answer; close the connection instead of waiting too long."""
+        return super().wait(self._within_limits(gen), *arguments, **options)
+
+    def _within_limits(self, gen: "Generator[Any, Any, Any]") -> "Generator[Any, Any, Any]":
+        deadline = time.monotonic() + _STATEMENT_LIMIT
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and (time.monotonic() > deadline or self.is_given_up()):
+                    self.close()
+                    raise psycopg.OperationalError("it did not answer in time")
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            return end.value
 
 
-def _replace_closed(dbapi_connection: Any, *_: Any) -> None:
-    """Have a connection that the server closed meanwhile replaced before it is used."""
-    from sqlalchemy.exc import DisconnectionError
+def connect(dsn: str | None) -> Session:
+    """Connect to a server. What begins and ends transactions is said in SQL, by who knows when."""
+    session = Session.connect(dsn or "", autocommit=True, connect_timeout=_CONNECT_LIMIT)
+    session.adapters.register_dumper(list, _ListDumper)
+    return session
 
-    if dbapi_connection.driver_connection.is_closed():
-        raise DisconnectionError
+
+class _ListDumper(psycopg.adapt.Dumper):
+    """Refuses lists: our columns have none, and PostgreSQL would take one for a text."""
+
+    def dump(self, obj: Any) -> Any:  # noqa: ARG002 - the signature is the contract
+        """Raise what psycopg raises for other values that no column has."""
+        raise psycopg.DataError("a list")
+
+
+def _engine(connect: Callable[[], Session]) -> "Engine":
+    return make_engine("postgresql+psycopg://", connect, use_native_hstore=False)
+
+
+class PostgresWorker(SqlWorker):
+    """A thread's connection to PostgreSQL."""
+
+    def run(self, transactions: "list[Transaction[Any]]") -> None:
+        """Run one, as long as anybody waits for it."""
+        super().run(transactions)
+        if self._connection is not None:
+            self.driver.is_given_up = _never
+
+    def begin(self, transactions: "list[Transaction[Any]]") -> None:
+        """Begin; in a new connection, if the last one was lost meanwhile."""
+        was_connected = self._connection is not None
+        try:
+            self._begin(*transactions)
+        except psycopg.OperationalError:
+            if not was_connected or transactions[0].is_given_up:
+                raise
+            self.close()
+            self._begin(*transactions)
+
+    def _begin(self, one: "Transaction[Any]") -> None:
+        driver: Session = self.driver
+        driver.is_given_up = lambda: one.is_given_up
+        driver.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED READ {'WRITE' if one.writes else 'ONLY'}")
+
+    def is_undone(self) -> bool:
+        """Tell whether the server will roll back even if it is told to commit, or is lost."""
+        return self.driver.info.transaction_status is not psycopg.pq.TransactionStatus.INTRANS

@@ -7,22 +7,21 @@ import hmac
 import itertools
 import json
 import math
-import re
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import asyncpg
 import attrs
+import psycopg
 import pytest
 import store_fixtures
 from access.workers.places import by_socket
 from access.workers.recording import KEY, Log, host_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event
-from sqlalchemy.pool import Pool
+from sqlalchemy import Engine, event
 
 from agentos import PUBLIC, AgentOS, ExtensionPack, ToolCall, tool
 from agentos.access.audit import AuditHead
@@ -75,18 +74,13 @@ class PostgresDoor:
         self._url = url
 
     async def run(self, *statements):
-        connection = await asyncpg.connect(self._url)
-        async with connection.transaction():
+        with psycopg.connect(self._url) as connection:
             for sql, *values in statements:
-                numbers = itertools.count(1)
-                await connection.execute(re.sub(r"\?", lambda _: f"${next(numbers)}", sql), *values)  # noqa: B023
-        await connection.close()
+                connection.execute(sql.replace("?", "%s"), values or None)
 
     async def fetch(self, sql):
-        connection = await asyncpg.connect(self._url)
-        rows = await connection.fetch(sql)
-        await connection.close()
-        return [tuple(row) for row in rows]
+        with psycopg.connect(self._url) as connection:
+            return connection.execute(sql).fetchall()
 
 
 def door_of(url):
@@ -706,10 +700,10 @@ class SqliteDisk:
 
     def __init__(self):
         self._pages = 2**30
-        event.listen(Pool, "checkout", self._limit)
+        event.listen(Engine, "begin", self._limit)
 
-    def _limit(self, connection, *_):
-        connection.driver_connection._conn.execute(f"PRAGMA max_page_count={self._pages}").close()
+    def _limit(self, connection):
+        connection.connection.dbapi_connection.execute(f"PRAGMA max_page_count={self._pages}").close()
 
     async def fill(self):
         self._pages = 1  # SQLite takes it for the present size
@@ -718,7 +712,7 @@ class SqliteDisk:
         self._pages = 2**30
 
     async def close(self):
-        event.remove(Pool, "checkout", self._limit)
+        event.remove(Engine, "begin", self._limit)
 
 
 class PostgresDisk:
@@ -946,11 +940,20 @@ async def _is_awaited(url):
 async def test_two_hosts_can_write_the_first_record_at_once(postgres_server):
     url = by_socket(postgres_server)
     async with AgentOS(store=url, store_key=KEY) as host, AgentOS(store=url, store_key=KEY) as other:
-        async with host._store.begin() as transaction:
-            await host.audit.extend(transaction, "first")
-            adding = asyncio.create_task(other.grants.add("tool", "never"))
-            await asyncio.wait([adding, asyncio.create_task(_is_awaited(url))], return_when="FIRST_COMPLETED")
-        await adding
+        link, extended, release = host.audit.link("first"), threading.Event(), threading.Event()
+
+        def extend(connection):
+            host.audit.extend(connection, link)
+            extended.set()
+            release.wait(60)
+
+        extending = asyncio.create_task(host.audit.write(extend))
+        while not extended.is_set():
+            await asyncio.sleep(0)
+        adding = asyncio.create_task(other.grants.add("tool", "never"))
+        await asyncio.wait([adding, asyncio.create_task(_is_awaited(url))], return_when="FIRST_COMPLETED")
+        release.set()
+        await asyncio.gather(extending, adding)
 
         assert len(await host.audit.records()) == 2
 

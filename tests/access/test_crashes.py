@@ -7,8 +7,8 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-import asyncpg
 import attrs
+import psycopg
 import pytest
 import store_fixtures
 from access.workers.driving import Worker, started
@@ -71,10 +71,9 @@ class Ground:
         if not self.url.startswith("postgresql"):
             return
         others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        connection = await asyncpg.connect(self.url)
-        while await connection.fetchval(others):
-            await asyncio.sleep(0.002)
-        await connection.close()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            while connection.execute(others).fetchone()[0]:
+                await asyncio.sleep(0.002)
 
 
 @pytest.fixture(scope="module")

@@ -143,12 +143,10 @@ async def test_a_read_runs_with_what_was_known_when_the_store_can_not_be_read(tm
     store = tmp_path / "agentos.db"
     async with hosted(READ, acting("other", "read"), store=store) as host:
         await host.grants.add("other", "never")
-        async with host.grants._store.begin() as transaction:
-            await transaction.exec_driver_sql("ALTER TABLE grants RENAME TO away")
+        change(store, "ALTER TABLE grants RENAME TO away")
         later()
         results = [kind(await call(host, name)) for name in ("rd", "other")]
-        async with host.grants._store.begin() as transaction:
-            await transaction.exec_driver_sql("ALTER TABLE away RENAME TO grants")
+        change(store, "ALTER TABLE away RENAME TO grants")
 
     assert results == ["ok", "Refused"]
     assert "what other hosts granted is not known" in caplog.text
@@ -254,12 +252,11 @@ async def test_an_allowing_grant_whose_pattern_is_none_any_more_does_not_count(t
     store = tmp_path / "agentos.db"
     async with hosted(acting(), store=store) as host:
         await host.grants.add("act", "always")
-        async with host.grants._store.begin() as transaction:
-            row = (await transaction.exec_driver_sql("SELECT * FROM grants")).mappings().one()
-            changed = {**row, "arguments": '{"kind":"regex","match":{"$.path":"(?=a)"}}'}
-            seal = host.grants._store.seal(grants_module._sealed_text(changed))
-            values = (changed["arguments"], seal)
-            await transaction.exec_driver_sql("UPDATE grants SET arguments = ?, seal = ?", values)
+        await host.grants.refresh()
+        (row,) = host.grants._rows
+        changed = {**row, "arguments": '{"kind":"regex","match":{"$.path":"(?=a)"}}'}
+        seal = host.grants._store.seal(grants_module._sealed_text(changed))
+        change(store, "UPDATE grants SET arguments = ?, seal = ?", changed["arguments"], seal)
         await host.grants.refresh()
 
         assert (await host.grants.list(), kind(await call(host))) == ([], "ApprovalRequired")

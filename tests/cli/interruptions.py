@@ -29,8 +29,7 @@ FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 def import_everything():
     """Import what commands import, so that no step is one of Python's own."""
-    import aiosqlite  # noqa: F401
-    import sqlalchemy.ext.asyncio  # noqa: F401
+    import sqlalchemy.dialects.sqlite  # noqa: F401
     import tomlkit  # noqa: F401
     from rich import console, table, tree  # noqa: F401
 

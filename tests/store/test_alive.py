@@ -4,16 +4,17 @@ import asyncio
 import functools
 import os
 import signal
+import threading
 import uuid
 
-import asyncpg
 import pytest
 from store_fixtures import outcome, python
 
 from agentos.errors import StoreError
-from agentos.store import Store, alive
-from agentos.store.alive import FilePresence, ServerPresence, leave_to_parent, lock_number
+from agentos.store import Store, postgres, server_presence
+from agentos.store.alive import FilePresence, leave_to_parent
 from agentos.store.locations import Place
+from agentos.store.server_presence import ServerPresence, lock_number
 
 HOST = """
     import asyncio, sys
@@ -39,15 +40,15 @@ def other(store_url):
 async def sessions_that_hold(store, instance):
     """Return the process ids of the PostgreSQL sessions that hold the lock of *instance*."""
     query = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = {}"
-    async with store.read() as connection:
-        return list((await connection.exec_driver_sql(query.format(lock_number(instance)))).scalars())
+    query = query.format(lock_number(instance))
+    return await store.read(lambda connection: list(connection.exec_driver_sql(query).scalars()))
 
 
 async def wait_until_noticed(store, store_url, instance):
     """Return when the end of a host is known: PostgreSQL notices a moment later; from then on its lock can be had."""
     if "postgres" in store_url:
-        async with store.begin() as connection:
-            await connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock_number(instance)})")
+        query = f"SELECT pg_advisory_xact_lock({lock_number(instance)})"
+        await store.write(lambda connection: connection.exec_driver_sql(query).scalar())
 
 
 async def test_a_host_is_alive_to_itself(any_store):
@@ -85,15 +86,6 @@ async def test_a_store_that_was_opened_again_is_alive(store, other):
         await other.close()
     await other.open()
     alive = await store.is_alive(other.instance)
-    await other.close()
-
-    assert alive
-
-
-async def test_it_may_be_asked_within_a_transaction(store, other):
-    await other.open()
-    async with store.begin():
-        alive = await store.is_alive(other.instance)
     await other.close()
 
     assert alive
@@ -203,8 +195,7 @@ async def test_a_file_that_somebody_removed_is_made_again(sqlite_url, tmp_path):
     await store.open()
     await other.open()
     (tmp_path / "agentos.db.hosts" / store.instance).unlink()
-    async with store.read():
-        pass
+    await store.read(lambda _: None)
     alive = await other.is_alive(store.instance)
     await other.close()
     await store.close()
@@ -261,21 +252,29 @@ async def test_a_presence_that_was_never_shown_has_nothing_to_release(tmp_path):
 
 async def end_sessions(store, pids):
     """End sessions of the server and return when the server has no trace of them."""
-    async with store.begin() as connection:
+
+    def end(connection):
         for pid in pids:
-            await connection.exec_driver_sql(f"SELECT pg_terminate_backend({pid}, 10000)")
+            connection.exec_driver_sql(f"SELECT pg_terminate_backend({pid}, 10000)").scalar()
+
+    await store.write(end)
+
+
+async def lose(store, other):
+    """End the session that holds the lock of *store*, and return when the end was read from its socket."""
+    presence = store._session.presence
+    session = presence._session
+    await end_sessions(other, await sessions_that_hold(other, store.instance))
+    while presence._session is session and presence._is_watched:
+        await asyncio.sleep(0)
 
 
 async def test_a_lock_whose_session_was_lost_is_taken_again_on_the_next_use(postgres_url):
     store, other = Store(postgres_url), Store(postgres_url)
     await store.open()
     await other.open()
-    session = store._session.presence._session
-    await end_sessions(other, await sessions_that_hold(other, store.instance))
-    while not session.is_closed():  # the end of the connection is read from its socket
-        await asyncio.sleep(0)
-    async with store.read():
-        pass
+    await lose(store, other)
+    await store.read(lambda _: None)
     found = await other.is_alive(store.instance)
     await other.close()
     await store.close()
@@ -298,19 +297,16 @@ async def test_a_lock_whose_session_was_lost_is_taken_again_by_itself(postgres_u
 async def test_a_host_that_ends_stops_taking_its_lock_again(postgres_url, monkeypatch):
     store, other = Store(postgres_url), Store(postgres_url)
     await store.open()
-    presence = store._session.presence
-    monkeypatch.setattr(presence, "_connect", unreachable)
-    session = presence._session
-    await end_sessions(other, await sessions_that_hold(other, store.instance))
-    while not session.is_closed():
-        await asyncio.sleep(0)
+    await other.open()
+    monkeypatch.setattr(postgres.Session, "connect", unreachable)
+    await lose(store, other)
     await other.close()
-    await presence.release()
+    await store.close()
 
     assert regaining() == []
 
 
-async def unreachable():
+def unreachable(*_, **__):
     raise OSError("nobody answers")
 
 
@@ -322,13 +318,22 @@ def regaining():
 async def test_a_lock_that_a_lost_session_still_holds_is_tried_again_on_the_next_use(postgres_url):
     store, other = Store(postgres_url), Store(postgres_url)
     await other.open()
-    held = []
-    async with other.begin() as ghost:
-        await ghost.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock_number(store.instance)})")
-        await store.open()
-        held.append(store._session.presence._is_held)
-    async with store.read():
-        held.append(store._session.presence._is_held)
+    held, taken, release = [], threading.Event(), threading.Event()
+
+    def ghost(connection):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock_number(store.instance)})").scalar()
+        taken.set()
+        release.wait(60)
+
+    holding = asyncio.create_task(other.write(ghost))
+    while not taken.is_set():
+        await asyncio.sleep(0)
+    await store.open()
+    held.append(store._session.presence._is_held)
+    release.set()
+    await holding
+    await store.read(lambda _: None)
+    held.append(store._session.presence._is_held)
     await other.close()
     await store.close()
 
@@ -338,10 +343,7 @@ async def test_a_lock_that_a_lost_session_still_holds_is_tried_again_on_the_next
 async def test_many_that_find_the_lock_lost_take_it_once(postgres_url):
     store, other = Store(postgres_url), Store(postgres_url)
     await store.open()
-    session = store._session.presence._session
-    await end_sessions(other, await sessions_that_hold(other, store.instance))
-    while not session.is_closed():
-        await asyncio.sleep(0)
+    await lose(store, other)
     await asyncio.gather(*(store.open() for _ in range(10)))
     holding = await sessions_that_hold(other, store.instance)
     await other.close()
@@ -351,7 +353,7 @@ async def test_many_that_find_the_lock_lost_take_it_once(postgres_url):
 
 
 async def test_a_session_that_can_not_be_had_is_a_store_error(postgres_server):
-    connect = functools.partial(asyncpg.connect, postgres_server.url("nowhere"))
+    connect = functools.partial(postgres.connect, postgres_server.url("nowhere"))
     presence = ServerPresence(connect, Place("postgresql://somewhere"), uuid.uuid4().hex)
     with pytest.raises(StoreError, match='at postgresql://somewhere: database "nowhere" does not exist'):
         await presence.renew()
@@ -371,15 +373,32 @@ async def test_the_session_of_a_host_ends_with_its_store(postgres_url):
 
 
 async def test_a_server_that_does_not_answer_does_not_keep_a_store_from_closing(postgres_url, monkeypatch):
-    monkeypatch.setattr(alive, "_GOODBYE", 0.01)
-    store = Store(postgres_url)
+    monkeypatch.setattr(server_presence, "_GOODBYE", 0.01)
+    store, other = Store(postgres_url), Store(postgres_url)
     await store.open()
-    session = store._session.presence._session
-    pid = session.get_server_pid()
+    (pid,) = await sessions_that_hold(other, store.instance)
     os.kill(pid, signal.SIGSTOP)
     try:
         await store.close()
     finally:
         os.kill(pid, signal.SIGCONT)
+        await other.close()
 
-    assert session.is_closed()
+    assert store._session.is_over
+
+
+async def test_a_server_that_does_not_answer_a_question_does_not_keep_a_store_from_closing(postgres_url):
+    store, other = Store(postgres_url), Store(postgres_url)
+    await store.open()
+    (pid,) = await sessions_that_hold(other, store.instance)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        asking = asyncio.create_task(store.is_alive(other.instance))
+        await asyncio.sleep(0)
+        await store.close()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        await other.close()
+
+    with pytest.raises(StoreError, match="did not answer in time"):
+        await asking

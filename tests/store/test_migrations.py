@@ -10,7 +10,7 @@ from store_fixtures import outcome, python
 
 from agentos.errors import StoreError
 from agentos.store import Store, schema
-from agentos.store.database import _database_at
+from agentos.store.database import database_at
 from agentos.store.locations import place_of
 from agentos.store.migrations import STEPS, check, migrate
 
@@ -30,20 +30,21 @@ def failing(connection):
 @pytest.fixture
 async def database(store_url):
     """Return an empty database of each kind in turn, with nothing of ours in it."""
-    database = _database_at(place_of(store_url))
+    database = database_at(place_of(store_url))
     yield database
-    await database.dispose()
+    await database.close()
 
 
 async def rows(database, sql):
-    async with database.read() as connection:
-        return [tuple(row) for row in await connection.execute(text(sql))]
+    return await database.read(lambda connection: [tuple(row) for row in connection.execute(text(sql))])
 
 
 async def change(database, *statements):
-    async with database.begin() as connection:
+    def carry_out(connection):
         for statement in statements:
-            await connection.execute(text(statement))
+            connection.execute(text(statement))
+
+    await database.write(carry_out)
 
 
 async def test_a_new_database_gets_the_newest_version(database):
@@ -168,11 +169,11 @@ async def test_a_step_is_logged(database, caplog):
 
 
 async def test_hosts_that_migrate_at_once_do_it_once(store_url):
-    databases = [_database_at(place_of(store_url)) for _ in range(4)]
+    databases = [database_at(place_of(store_url)) for _ in range(4)]
     await asyncio.gather(*(migrate(database, (FIRST, second)) for database in databases))
     found = await rows(databases[0], "SELECT version FROM agentos_schema")
     for database in databases:
-        await database.dispose()
+        await database.close()
 
     assert found == [(2,)]
 
@@ -186,11 +187,10 @@ def test_processes_that_start_at_once_on_a_new_database_make_it_once(store_url):
             print("ready", flush=True)
             sys.stdin.readline()
             store = Store(sys.argv[1])
-            async with store.begin() as connection:
-                values = {"pack": store.instance, "enabled": True, "at": 1.0}
-                await connection.execute(schema.flags.insert(), values)
-            async with store.read() as connection:
-                print((await connection.execute(schema.version.select())).all(), store.key_id)
+            values = {"pack": store.instance, "enabled": True, "at": 1.0}
+            await store.write(lambda connection: connection.execute(schema.flags.insert(), values).rowcount)
+            version = await store.read(lambda connection: connection.execute(schema.version.select()).all())
+            print(version, store.key_id)
             await store.close()
 
         asyncio.run(main())
@@ -227,24 +227,21 @@ def shape(connection):
 
 
 async def shape_of(database):
-    async with database.read() as connection:
-        return await connection.run_sync(shape)
+    return await database.read(shape)
 
 
 async def test_the_steps_lead_to_the_tables_that_the_code_uses(database):
     await migrate(database)
     migrated = await shape_of(database)
-    async with database.begin() as connection:
-        await connection.run_sync(schema.metadata.drop_all)
-        await connection.run_sync(schema.metadata.create_all)
+    await database.write(schema.metadata.drop_all)
+    await database.write(schema.metadata.create_all)
 
     assert await shape_of(database) == migrated
 
 
 async def test_the_tables_have_the_names_that_are_documented(store):
     await store.open()
-    async with store.read() as connection:
-        names = await connection.run_sync(lambda sync: set(inspect(sync).get_table_names()))
+    names = await store.read(lambda connection: set(inspect(connection).get_table_names()))
 
     assert names == {
         *("agentos_schema", "proposals", "grants", "idempotency", "pins", "flags", "audit", "audit_head"),
@@ -252,17 +249,21 @@ async def test_the_tables_have_the_names_that_are_documented(store):
 
 
 async def test_the_audit_has_no_head_before_its_first_record(store):
-    async with store.read() as connection:
-        assert (await connection.execute(schema.audit_head.select())).all() == []
+    assert await store.read(lambda connection: connection.execute(schema.audit_head.select()).all()) == []
 
 
 async def test_a_number_and_a_time_come_back_as_they_were(store):
     values = {"pack": "p", "enabled": False, "at": 1795000000.123456, "by": "ann"}
-    async with store.begin() as connection:
-        await connection.execute(schema.flags.insert(), values)
-        await connection.execute(schema.audit.insert(), {"seq": 2**62, "prev": "a", "hash": "b", "body": "c"})
-    async with store.read() as connection:
-        flag = (await connection.execute(schema.flags.select())).mappings().one()
-        record = (await connection.execute(schema.audit.select())).one()
 
-    assert (dict(flag), record.seq) == (values, 2**62)
+    def write(connection):
+        connection.execute(schema.flags.insert(), values)
+        connection.execute(schema.audit.insert(), {"seq": 2**62, "prev": "a", "hash": "b", "body": "c"})
+
+    def look(connection):
+        flag = connection.execute(schema.flags.select()).mappings().one()
+        return dict(flag), connection.execute(schema.audit.select()).one()
+
+    await store.write(write)
+    flag, record = await store.read(look)
+
+    assert (flag, record.seq) == (values, 2**62)

@@ -12,7 +12,7 @@ from store_fixtures import outcome, python
 from agentos.errors import StoreError
 from agentos.store import Store, schema
 
-HEAVY = ("sqlalchemy", "aiosqlite", "asyncpg", "platformdirs", "greenlet")
+HEAVY = ("sqlalchemy", "psycopg", "platformdirs", "greenlet")
 
 
 def loaded_by(script):
@@ -21,13 +21,12 @@ def loaded_by(script):
 
 
 async def write(store, pack):
-    async with store.begin() as connection:
-        await connection.execute(schema.flags.insert(), {"pack": pack, "enabled": True, "at": 1.0})
+    row = {"pack": pack, "enabled": True, "at": 1.0}
+    await store.write(lambda connection: connection.execute(schema.flags.insert(), row).rowcount)
 
 
 async def packs(store):
-    async with store.read() as connection:
-        return sorted((await connection.execute(schema.flags.select())).scalars())
+    return await store.read(lambda connection: sorted(connection.execute(schema.flags.select()).scalars()))
 
 
 def test_importing_the_store_imports_no_database_library():
@@ -136,12 +135,16 @@ async def test_two_stores_in_memory_share_nothing():
 
 
 async def test_closing_waits_for_transactions(any_store):
-    async with any_store.begin() as connection:
-        closing = asyncio.create_task(any_store.close())
-        for _ in range(5):
-            await connection.execute(schema.flags.select())
-        was_waiting = not closing.done()
-    await closing
+    begun, release = threading.Event(), threading.Event()
+    writing = asyncio.create_task(any_store.write(lambda _: begun.set() or release.wait(60)))
+    while not begun.is_set():
+        await asyncio.sleep(0)
+    closing = asyncio.create_task(any_store.close())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    was_waiting = not closing.done()
+    release.set()
+    await asyncio.gather(writing, closing)
 
     assert was_waiting
 
@@ -278,11 +281,10 @@ FORGETFUL = {
 
         store = Store(sys.argv[1] if sys.argv[1:] else None)
 
-        async def main():
-            async with store.begin() as connection:
-                await connection.execute(schema.flags.insert(), {"pack": "a", "enabled": True, "at": 1.0})
+        def write(connection):
+            connection.execute(schema.flags.insert(), {"pack": "a", "enabled": True, "at": 1.0})
 
-        asyncio.run(main())
+        asyncio.run(store.write(write))
         print("done")
     """,
     "local": """
@@ -291,8 +293,8 @@ FORGETFUL = {
 
         async def main():
             store = Store(sys.argv[1] if sys.argv[1:] else None)
-            async with store.read(), Store(sys.argv[1] if sys.argv[1:] else None).read():
-                pass
+            await store.read(lambda _: None)
+            await Store(sys.argv[1] if sys.argv[1:] else None).read(lambda _: None)
 
         asyncio.run(main())
         print("done")
@@ -304,8 +306,8 @@ FORGETFUL = {
         store = Store(sys.argv[1] if sys.argv[1:] else None)
 
         async def work(number):
-            async with store.begin() as connection:
-                await connection.execute(schema.flags.insert(), {"pack": str(number), "enabled": True, "at": 1.0})
+            row = {"pack": str(number), "enabled": True, "at": 1.0}
+            await store.write(lambda connection: connection.execute(schema.flags.insert(), row).rowcount)
 
         async def main():
             await store.open()
@@ -341,9 +343,9 @@ def test_a_program_with_a_loop_of_its_own_that_forgets_to_close_ends_without_a_w
     assert outcome(python(script, sqlite_url)) == "done"
 
 
-def test_missing_asyncpg_is_named_with_the_way_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "asyncpg", None)
+def test_missing_psycopg_is_named_with_the_way_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "agentos.store.postgres", raising=False)
 
-    with pytest.raises(StoreError, match=r"needs asyncpg, .* pip install 'agentos\[postgres\]'"):
+    with pytest.raises(StoreError, match=r"needs psycopg, .* pip install 'agentos\[postgres\]'"):
         asyncio.run(Store("postgresql://localhost/x").open())

@@ -161,7 +161,7 @@ def check_files(found: Inspected) -> Iterator[Trouble]:
 
 EXTRAS: tuple[tuple[str, str, Callable[["Config"], bool], str], ...] = (
     ("mcp", "mcp", lambda config: bool(config.manifest.mcp_servers), "mcpServers"),
-    ("asyncpg", "postgres", lambda config: (config.manifest.store or "").startswith("postgres"), "the store"),
+    ("psycopg", "postgres", lambda config: (config.manifest.store or "").startswith("postgres"), "the store"),
     (
         "httpx",
         "http",

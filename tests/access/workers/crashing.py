@@ -113,7 +113,7 @@ def spawn(**request: Any) -> dict[str, Any]:
 
 async def warm_up() -> None:
     """Load what hosts load when they need it: it is then there in every process that is forked off."""
-    for module in ("agentos.store.postgres", "asyncpg", "sqlalchemy.dialects.postgresql.asyncpg"):
+    for module in ("agentos.store.postgres", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"):
         importlib.import_module(module)
     async with host_at(None, Log(os.devnull)) as host:
         token = (await host.tools.process_tool_call(ToolCall("write", {"text": ""}))).error.details["token"]

@@ -1,12 +1,13 @@
 """The steps of whatever writes to the store or runs a tool; the process ends at one of them, as by `kill -9`."""
 
-import contextlib
+import inspect
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.engine import Connection
 
 from agentos.access.audit import Audit
 from agentos.calls.executor import ToolExecutor
@@ -23,13 +24,13 @@ class Steps:
         self._fatal = fatal
         self._tell = tell
         self._count = 0
-        self._writing: set[AsyncConnection] = set()
+        self._thread = threading.local()
         self.armed = False
         self._watch_transactions()
         self._watch(ToolExecutor, "run", before="to be run", after="run")
         if finely:
-            self._watch(AsyncConnection, "execute", before=None, after="statement", when=self._writing.__contains__)
-            self._watch(Audit, "_append", before="to be recorded", after="recorded")
+            self._watch(Connection, "execute", before=None, after="statement", when=self._is_writing)
+            self._watch(Audit, "extend", before="to be recorded", after="recorded")
 
     def reached(self, name: str) -> None:
         """Say that a step was reached. The fatal one does not return."""
@@ -40,33 +41,51 @@ class Steps:
         if self._count == self._fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    def _is_writing(self, _: object) -> bool:
+        return getattr(self._thread, "is_writing", False)
+
     def _watch_transactions(self) -> None:
-        original, steps = Store.begin, self
+        original, steps = Store.write, self
 
-        @contextlib.asynccontextmanager
-        async def begin(store: Store) -> AsyncIterator[AsyncConnection]:
-            steps.reached("to be begun")
-            async with original(store) as connection:
-                steps._writing.add(connection)
+        async def write(store: Store, function: Callable[[Any], Any], then: Any = None) -> Any:
+            def watched(connection: Connection) -> Any:
+                steps._thread.is_writing = True
                 steps.reached("begun")
-                yield connection
-                steps._writing.discard(connection)
+                result = function(connection)
+                steps._thread.is_writing = False
                 steps.reached("to be committed")
-            steps.reached("committed")
+                return result
 
-        Store.begin = begin
+            steps.reached("to be begun")
+            result = await original(store, watched, then)
+            steps.reached("committed")
+            return result
+
+        Store.write = write
 
     def _watch(
         self, owner: type, name: str, *, before: str | None, after: str, when: Callable[[Any], bool] = lambda _: True
     ) -> None:
         original, steps = getattr(owner, name), self
 
-        async def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def begun(self: Any) -> None:
             if before is not None and when(self):
                 steps.reached(before)
-            result = await original(self, *args, **kwargs)
+
+        def ended(self: Any) -> None:
             if when(self):
                 steps.reached(after)
+
+        async def awaited(self: Any, *args: Any, **kwargs: Any) -> Any:
+            begun(self)
+            result = await original(self, *args, **kwargs)
+            ended(self)
             return result
 
-        setattr(owner, name, watched)
+        def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+            begun(self)
+            result = original(self, *args, **kwargs)
+            ended(self)
+            return result
+
+        setattr(owner, name, awaited if inspect.iscoroutinefunction(original) else called)
