@@ -6,7 +6,7 @@ from agentos.calls.invocation import NO_SESSION, AccessServices, CallServices, I
 from agentos.calls.pipeline import Pipeline
 from agentos.calls.results import Results
 from agentos.calls.steps.validate import checked_arguments
-from agentos.calls.threads import Threads
+from agentos.calls.threads import ToolThreads
 from agentos.calls.tool_catalog import DEFAULT_TIMEOUT, ToolCatalog
 from agentos.model.principal import SYSTEM, Principal
 from agentos.model.tool_call import ToolCall, ToolResult
@@ -29,7 +29,7 @@ class ToolExecutor:
         registry: Registry | ToolCatalog,
         *,
         default_timeout: float | None = DEFAULT_TIMEOUT,
-        threads: Threads | None = None,
+        threads: ToolThreads | None = None,
         results: Results | None = None,
         access: AccessServices | None = None,
     ) -> None:
@@ -37,7 +37,7 @@ class ToolExecutor:
         self.registry = self.catalog.registry
         manager = self.catalog.manager
         self.results = results or Results(manager.masker)
-        self.threads = threads or Threads()
+        self.threads = threads or ToolThreads()
         self.services = CallServices(
             catalog=self.catalog,
             results=self.results,

@@ -14,7 +14,7 @@ from agentos.access.grants import Grant, Grants
 from agentos.access.idempotency import Idempotency
 from agentos.access.policy import Policy
 from agentos.calls.results import Results
-from agentos.calls.threads import Threads
+from agentos.calls.threads import ToolThreads
 from agentos.calls.time_limits import TimeLimits
 from agentos.calls.tool_catalog import ToolCatalog
 from agentos.extensions.events import EventBus
@@ -119,7 +119,7 @@ class CallServices:
 
     catalog: ToolCatalog
     results: Results
-    threads: Threads
+    threads: ToolThreads
     time_limits: TimeLimits = attrs.field(factory=TimeLimits)
     in_flight: InFlight = attrs.field(factory=InFlight)
     events: EventBus

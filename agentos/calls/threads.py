@@ -33,7 +33,7 @@ class _Job:
         self.abandoned = False
 
 
-class Threads:
+class ToolThreads:
     """A pool of daemon threads that start when they are needed and end when they are not."""
 
     def __init__(self, *, limit: int = 32, abandoned_limit: int = 64) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled
-from agentos.calls.threads import Threads
+from agentos.calls.threads import ToolThreads
 from agentos.errors import DescriptorError
 from agentos.model.descriptor import Descriptor
 from agentos.model.kind import Kind, declare_kind
@@ -43,7 +43,7 @@ class ProposalHandlers:
 
     def __init__(self, manager: "ExtensionManager") -> None:
         self._registry = manager.registry(HITL_HANDLER.name)
-        self._threads = Threads()
+        self._threads = ToolThreads()
         self._logger = MaskingLogger("agentos.approvals", manager.masker)
 
     async def ask(self, proposal: "Proposal") -> "Answer | None":

@@ -711,12 +711,12 @@ async def test_an_abandoned_thread_is_counted_until_it_ends(host):
 
 async def test_past_the_limit_of_abandoned_threads_no_sync_tool_is_started():
     from agentos import ToolExecutor
-    from agentos.calls.threads import Threads
+    from agentos.calls.threads import ToolThreads
 
     RELEASE.clear()
     async with AgentOS() as host:
         await host.extensions.load_pack(ExtensionPack("p", descriptors=[hangs_in_thread, add_in_thread, add]))
-        executor = ToolExecutor(host.extensions.registry("tool"), threads=Threads(limit=2, abandoned_limit=2))
+        executor = ToolExecutor(host.extensions.registry("tool"), threads=ToolThreads(limit=2, abandoned_limit=2))
         for _ in range(2):
             assert (await executor.execute_tool(ToolCall("hangs_in_thread"))).error.type == "TimedOut"
         refused = await executor.execute_tool(ToolCall("add_in_thread", {"a": 1}))
