@@ -23,7 +23,7 @@ from agentos.base.canonical import canonical
 from agentos.errors import StoreError
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.store import Store
-from agentos.store.rows import CompiledStatement, fetch_all, insert_all, insert_or_nothing
+from agentos.store.rows import PlainSql, fetch_all, insert_all, insert_or_nothing, inserting
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -513,37 +513,14 @@ class Audit:
             after = rows[-1]["seq"]
 
 
-def _select_head() -> Any:
-    from agentos.store import schema
-
-    return schema.audit_head.select().where(schema.audit_head.c.id == 1)
-
-
-def _update_head() -> Any:
-    from agentos.store import schema
-
-    return schema.audit_head.update().where(schema.audit_head.c.id == 1)
-
-
-def _insert_record() -> Any:
-    from agentos.store import schema
-
-    return schema.audit.insert()
-
-
-def _select_closing() -> Any:
-    from sqlalchemy import bindparam, select
-
-    from agentos.store import schema
-
-    return select(schema.audit.c.seq).where(schema.audit.c.closes == bindparam("id")).limit(1)
-
-
-_HEAD = CompiledStatement(_select_head)
-_LOCKED_HEAD = CompiledStatement(lambda: _select_head().with_for_update())
-_UPDATE_HEAD = CompiledStatement(_update_head, ("first_seq", "first_prev", "seq", "hash", "key_id", "signature"))
-_INSERT_RECORD = CompiledStatement(_insert_record)
-_CLOSING_RECORD = CompiledStatement(_select_closing)
+_HEAD = PlainSql("SELECT * FROM audit_head WHERE id = 1")
+_LOCKED_HEAD = PlainSql("SELECT * FROM audit_head WHERE id = 1", locks=True)
+_UPDATE_HEAD = PlainSql(
+    "UPDATE audit_head SET first_seq = :first_seq, first_prev = :first_prev, seq = :seq, hash = :hash, "
+    "key_id = :key_id, signature = :signature WHERE id = 1"
+)
+_INSERT_RECORD = inserting("audit", ("seq", "prev", "hash", "body", "closes"))
+_CLOSING_RECORD = PlainSql("SELECT seq FROM audit WHERE closes = :id LIMIT 1")
 
 
 def _insert(connection: "Connection", rows: list[dict[str, Any]]) -> None:

@@ -23,7 +23,7 @@ from agentos.model.principal import Principal
 from agentos.rules.intervention import ArgumentPattern
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.store import Store
-from agentos.store.rows import CompiledStatement, changes_one, fetch_one
+from agentos.store.rows import PlainSql, changes_one, fetch_one
 from agentos.tools.ready import Prepared
 from agentos.tools.tool import Tool
 
@@ -346,14 +346,7 @@ class Grants:
         return self._store.is_sealed(_sealed_text(row), row["seal"])
 
 
-def _select_active() -> Any:
-    from agentos.store.schema import grants
-
-    active = grants.select().where(grants.c.state == "active")
-    return active.order_by(grants.c.created_at, grants.c.id).limit(_LIMIT)
-
-
-_ACTIVE = CompiledStatement(_select_active)
+_ACTIVE = PlainSql(f"SELECT * FROM grants WHERE state = 'active' ORDER BY created_at, id LIMIT {_LIMIT}")  # noqa: S608
 _SEALED = (
     *("id", "tool", "definition", "decision", "principal", "arguments", "session_id", "created_at", "created_by"),
     *("state", "ended_at"),

@@ -19,7 +19,7 @@ from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 from agentos.stacks.rank import rank
 from agentos.store import Store
-from agentos.store.rows import CompiledStatement, fetch_all
+from agentos.store.rows import PlainSql, fetch_all, inserting
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -161,7 +161,7 @@ class Proposals:
 
     def _check_room(self, connection: "Connection", principal: str) -> None:
         waiting = _WAITING.one(connection, principal=principal, now=self._clock())
-        if waiting is None or waiting["count"] >= PENDING_LIMIT:
+        if waiting is None or waiting["waiting"] >= PENDING_LIMIT:
             raise ProposalError(f"{PENDING_LIMIT} proposals of {principal!r} wait already; decide on those first")
 
     def _row(self, draft: Proposal, token: str, *, secret: bool, **bound: str | None) -> dict[str, Any]:
@@ -437,57 +437,8 @@ class Proposals:
         if before != "proposed" and after != "applying" and row["owner"] != values["owner"]:
             return False  # another host has it now
         changed = {**row, **values, "state": after}
-        given = {name: changed[name] for name in _MOVED}
-        given["seal"] = self._store.seal(sealed_text(changed))
-        return _UPDATE.changes(connection, **given, its_id=id, its_state=before, its_seal=row["seal"]) == 1
-
-
-_MOVED = ("state", "owner", "attempts", "decided_at", "decided_by", "note", "result")
-"""What changes with the state of a proposal."""
-
-
-def _insert() -> Any:
-    from agentos.store.schema import proposals
-
-    return proposals.insert()
-
-
-def _select_by(name: str) -> Any:
-    from sqlalchemy import bindparam
-
-    from agentos.store.schema import proposals
-
-    column = {"id": proposals.c.id, "hash": proposals.c.token_hash}[name]
-    return proposals.select().where(column == bindparam(name))
-
-
-def _count_waiting() -> Any:
-    from sqlalchemy import bindparam, func, select
-
-    from agentos.store.schema import proposals
-
-    columns = proposals.c
-    return select(func.count().label("count")).where(
-        columns.principal == bindparam("principal"),
-        columns.state == "proposed",
-        columns.expires_at > bindparam("now"),
-    )
-
-
-def _update() -> Any:
-    from sqlalchemy import bindparam
-
-    from agentos.store.schema import proposals
-
-    columns = {"its_id": proposals.c.id, "its_state": proposals.c.state, "its_seal": proposals.c.seal}
-    return proposals.update().where(*(column == bindparam(name) for name, column in columns.items()))
-
-
-_INSERT = CompiledStatement(_insert)
-_BY_ID = CompiledStatement(lambda: _select_by("id"))
-_BY_TOKEN = CompiledStatement(lambda: _select_by("hash"))
-_WAITING = CompiledStatement(_count_waiting)
-_UPDATE = CompiledStatement(_update, (*_MOVED, "seal"))
+        changed["seal"] = self._store.seal(sealed_text(changed))
+        return _MOVE.changes(connection, **changed, before=before, vouched=row["seal"]) == 1
 
 
 def new_id() -> str:
@@ -507,6 +458,20 @@ _SEALED = (
     *("id", "token_hash", "principal", "principal_data", "tool", "arguments_hash", "definition", "entry_state"),
     *("preview", "effect", "shadows", "pack", "version", "origin", "session_id", "idempotency_key", "parent"),
     *("created_at", "expires_at", "state", "attempts", "reason", "owner", *FATE),
+)
+
+
+_INSERT = inserting("proposals", (*_SEALED, "arguments", "seal"))
+_BY_ID = PlainSql("SELECT * FROM proposals WHERE id = :id")
+_BY_TOKEN = PlainSql("SELECT * FROM proposals WHERE token_hash = :hash")
+_WAITING = PlainSql(
+    "SELECT count(*) AS waiting FROM proposals "
+    "WHERE principal = :principal AND state = 'proposed' AND expires_at > :now"
+)
+_MOVE = PlainSql(
+    "UPDATE proposals SET state = :state, owner = :owner, attempts = :attempts, decided_at = :decided_at, "
+    "decided_by = :decided_by, note = :note, result = :result, seal = :seal "
+    "WHERE id = :id AND state = :before AND seal = :vouched"
 )
 
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentos.errors import StoreError
-from agentos.store.locations import Place
+from agentos.store.locations import StorePlace
 
 _GLANCE = 0.5
 """For how many seconds a lock may be held by others."""
 
 
-def faults_of_store(place: Place) -> Iterator[tuple[str, str]]:
+def faults_of_store(place: StorePlace) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a store, each with the cure."""
     if not place.is_durable:
         return
@@ -54,7 +54,7 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-async def _fault_of_tables(place: Place) -> tuple[str, str] | None:
+async def _fault_of_tables(place: StorePlace) -> tuple[str, str] | None:
     """Look at the version of the tables; nothing is migrated."""
     from agentos.store.database import database_at
     from agentos.store.migrations import check

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 
 from agentos.errors import StoreError
-from agentos.store.locations import Place, place_of
+from agentos.store.locations import StorePlace, place_of
 from agentos.store.marks import Mark, make_mark, mark_file, read_mark
 from agentos.store.sealing_key import load_key
 
@@ -36,7 +36,7 @@ class Store:
     def __init__(self, location: str | Path | None = None, *, key: bytes | str | None = None) -> None:
         self._place = place_of(location)
         self._given_key = key
-        self._session: _Session | None = None
+        self._session: _OpenStore | None = None
         self._is_given_up = False
         self.instance = uuid.uuid4().hex
 
@@ -59,7 +59,7 @@ class Store:
         """Open the store and bring its tables up to date, unless that is done; raise StoreError if it can't be."""
         await self._opened()
 
-    async def _opened(self) -> "_Session":
+    async def _opened(self) -> "_OpenStore":
         session = self._session_here()
         while session.is_ending:
             await session.end()
@@ -67,13 +67,13 @@ class Store:
         await session.ready()
         return session
 
-    def _session_here(self) -> "_Session":
+    def _session_here(self) -> "_OpenStore":
         """Return the session of the running event loop, begun now if there is none."""
         session = self._session
         if session is None or session.is_over:
             if self._is_given_up:
                 raise StoreError(f"the store at {self._place.shown} is closed: the host is shut down; make a new one")
-            session = self._session = _Session(self._place, self.instance, self._given_key)
+            session = self._session = _OpenStore(self._place, self.instance, self._given_key)
         elif session.loop is not asyncio.get_running_loop():
             raise StoreError(f"the store at {self._place.shown} is open in another event loop; close it there first")
         return session
@@ -112,7 +112,7 @@ class Store:
 
     def seal(self, text: str) -> str:
         """Return the seal of *text*, which only who has the store's key can make."""
-        return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
+        return hmac.digest(self._with_key.key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
 
     def is_sealed(self, text: str, seal: str) -> bool:
         """Tell whether *seal* is the seal of *text*."""
@@ -123,13 +123,13 @@ class Store:
     @property
     def key_id(self) -> str:
         """The key's name: which key it is, and nothing of it."""
-        return hashlib.sha256(self._key).hexdigest()[:16]
+        return self._with_key.key_id
 
     @property
-    def _key(self) -> bytes:
+    def _with_key(self) -> "_OpenStore":
         if self._session is None or not self._session.is_open:
             raise StoreError(f"the store at {self._place.shown} is not open, so its key is not known; open() it first")
-        return self._session.key
+        return self._session
 
     # -- the mark ----------------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class Store:
         return await session.presence.is_alive(instance)
 
 
-class _Session:
+class _OpenStore:
     """The store from one opening to its closing: what is open, who uses it, and how it ends.
 
     Opening and closing are tasks of their own: many may wait for them, and one that is cancelled harms no other.
@@ -180,8 +180,9 @@ class _Session:
     database: "Database"
     presence: "Presence"
     key: bytes
+    key_id: str
 
-    def __init__(self, place: Place, instance: str, given_key: bytes | str | None) -> None:
+    def __init__(self, place: StorePlace, instance: str, given_key: bytes | str | None) -> None:
         self.loop = asyncio.get_running_loop()
         self._keeper: AsyncGenerator[None, None] | None = None
         self._users = 0
@@ -208,7 +209,7 @@ class _Session:
             return True
         return self.loop.is_closed() or (self._ending is not None and self._ending.done())
 
-    async def _open(self, place: Place, instance: str, given_key: bytes | str | None) -> None:
+    async def _open(self, place: StorePlace, instance: str, given_key: bytes | str | None) -> None:
         from agentos.store.migrations import migrate
 
         async with AsyncExitStack() as undo:
@@ -216,6 +217,7 @@ class _Session:
             undo.push_async_callback(self.database.close)
             await migrate(self.database)
             self.key = load_key(given_key, place)
+            self.key_id = hashlib.sha256(self.key).hexdigest()[:16]
             self.presence = self.database.presence(instance)
             undo.push_async_callback(self.presence.release)
             await self.presence.renew()
@@ -252,7 +254,7 @@ class _Session:
             await asyncio.shield(self._ending)
 
 
-def database_at(place: Place) -> "Database":
+def database_at(place: StorePlace) -> "Database":
     """Return the database at *place*, which nothing was asked yet."""
     if place.dsn is None:
         from agentos.store.sqlite import SqliteDatabase

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentos.errors import StoreError
-from agentos.store.locations import Place
+from agentos.store.locations import StorePlace
 
 _WRITABLE = "See that this user may write the file and its folder, and that the disk is not mounted read-only"
 _SQLITE_WAYS: Mapping[int, str] = {
@@ -45,7 +45,7 @@ UNDONE = "the transaction was rolled back after an error in it"
 """What is said to who passes over an error and goes on."""
 
 
-def in_our_words(error: BaseException, place: Place, *, reaching: bool = False) -> BaseException:
+def in_our_words(error: BaseException, place: StorePlace, *, reaching: bool = False) -> BaseException:
     """Return what a database raised as a StoreError, with nothing chained to it; any other error as it is.
 
     With *reaching* nothing but the database can have raised it, so that an OSError is the database's too.
@@ -66,7 +66,7 @@ def _driver_error(error: BaseException, *, reaching: bool) -> BaseException | No
     return error if reaching and isinstance(error, OSError | ValueError) else None
 
 
-def described(error: BaseException, place: Place) -> StoreError:
+def described(error: BaseException, place: StorePlace) -> StoreError:
     """Return what the driver said, and what to do about it."""
     return StoreError(f"the store at {place.shown}: {_words(error)[:_LIMIT]}", hint=_way_out(error))
 

@@ -21,7 +21,7 @@ _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:\[\]]*)(?::(?P<port>\d{1,5}
 
 
 @attrs.frozen
-class Place:
+class StorePlace:
     """Where a store keeps its data: a file, a server, or (neither given) memory. `shown` has no password in it."""
 
     shown: str
@@ -34,7 +34,7 @@ class Place:
         return self.path is not None or self.dsn is not None
 
 
-IN_MEMORY = Place("memory")
+IN_MEMORY = StorePlace("memory")
 
 
 def data_folder() -> Path:
@@ -52,7 +52,7 @@ def default_location() -> Path:
     return data_folder() / "agentos.db"
 
 
-def place_of(location: str | Path | None) -> Place:
+def place_of(location: str | Path | None) -> StorePlace:
     """Return the place that *location* means; raise StoreError if it means none."""
     if location is None:
         return IN_MEMORY
@@ -70,19 +70,19 @@ def place_of(location: str | Path | None) -> Place:
     raise StoreError(f"a store can't be at a {scheme[:40]!r} URL; {ACCEPTED}")
 
 
-def _file_or_memory(path: str) -> Place:
+def _file_or_memory(path: str) -> StorePlace:
     if not path or "\0" in path or _SLIP.match(path):
         raise StoreError(f"that is no path for a store; {ACCEPTED}")  # not shown: it may be a URL with a password
     return IN_MEMORY if path == ":memory:" else _file(Path(path))
 
 
-def _file(path: Path) -> Place:
+def _file(path: Path) -> StorePlace:
     # A folder called `~` is never what was meant; and the working folder may change before the store is opened.
     path = path.expanduser().absolute()
-    return Place(str(path), path=path)
+    return StorePlace(str(path), path=path)
 
 
-def _in_sqlite_url(url: str) -> Place:
+def _in_sqlite_url(url: str) -> StorePlace:
     rest = url.partition("://")[2]
     if rest in _IN_MEMORY:
         return IN_MEMORY
@@ -93,13 +93,13 @@ def _in_sqlite_url(url: str) -> Place:
     return IN_MEMORY if rest[1:] in _IN_MEMORY else _file_or_memory(rest[1:])
 
 
-def _on_server(url: str) -> Place:
+def _on_server(url: str) -> StorePlace:
     parts = _split(url)
     options = dict(parse_qsl(parts.query))
     spec = parts.netloc.rpartition("@")[2] or options.get("host") or os.environ.get("PGHOST") or "localhost"
     default_port = options.get("port") or os.environ.get("PGPORT") or "5432"
     hosts = ",".join(_with_port(unquote(host), default_port) for host in spec.split(","))
-    return Place(f"postgresql://{hosts}/{_database_name(parts, options)}", dsn=url)
+    return StorePlace(f"postgresql://{hosts}/{_database_name(parts, options)}", dsn=url)
 
 
 def _split(url: str) -> SplitResult:

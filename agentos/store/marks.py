@@ -8,7 +8,7 @@ import attrs
 
 from agentos.base.atomic_files import make_file
 from agentos.errors import StoreError
-from agentos.store.locations import Place
+from agentos.store.locations import StorePlace
 from agentos.store.sealing_key import key_file
 
 _LIMIT = 4_096
@@ -30,7 +30,7 @@ class Mark:
         return f"log begun\n{self.first}\n{self.at}"
 
 
-def mark_file(place: Place) -> Path | None:
+def mark_file(place: StorePlace) -> Path | None:
     """Return where the mark of a store is: beside its key, or where its key would be; None for one in memory."""
     return key_file(place).with_suffix(".begun") if place.is_durable else None
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from agentos.store.alive import Presence
-from agentos.store.locations import Place
+from agentos.store.locations import StorePlace
 from agentos.store.server_presence import ServerPresence
-from agentos.store.transactions import POOL, Database, SqlWorker, Threads, Transaction, make_engine
+from agentos.store.transactions import POOL, Database, SqlWorker, StoreThreads, Transaction, make_engine
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection as SqlConnection
@@ -25,10 +25,10 @@ _MIGRATION_LOCK = 0x6167656E746F73
 class PostgresDatabase(Database):
     """A database on a PostgreSQL server. Writers go side by side; the server keeps them apart."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePlace) -> None:
         # libpq reads the URL itself: it knows its own options, and no other library then holds the password.
         self._connect = functools.partial(connect, place.dsn)
-        threads = Threads(functools.partial(PostgresWorker, place, _engine(self._connect)), POOL)
+        threads = StoreThreads(functools.partial(PostgresWorker, place, _engine(self._connect)), POOL)
         super().__init__(place, threads, threads)
 
     def lock(self, connection: "SqlConnection") -> None:
@@ -44,7 +44,7 @@ def _never() -> bool:
     return False
 
 
-class Session(psycopg.Connection[Any]):
+class ServerConnection(psycopg.Connection[Any]):
     """A connection whose server has a limited time to answer, and no longer than anybody waits for the answer."""
 
     is_given_up: Callable[[], bool] = staticmethod(_never)
@@ -67,9 +67,9 @@ class Session(psycopg.Connection[Any]):
             return end.value
 
 
-def connect(dsn: str | None) -> Session:
+def connect(dsn: str | None) -> ServerConnection:
     """Connect to a server. What begins and ends transactions is said in SQL, by who knows when."""
-    session = Session.connect(dsn or "", autocommit=True, connect_timeout=_CONNECT_LIMIT)
+    session = ServerConnection.connect(dsn or "", autocommit=True, connect_timeout=_CONNECT_LIMIT)
     session.adapters.register_dumper(list, _ListDumper)
     return session
 
@@ -82,7 +82,7 @@ class _ListDumper(psycopg.adapt.Dumper):
         raise psycopg.DataError("a list")
 
 
-def _engine(connect: Callable[[], Session]) -> "Engine":
+def _engine(connect: Callable[[], ServerConnection]) -> "Engine":
     return make_engine("postgresql+psycopg://", connect, use_native_hstore=False)
 
 
@@ -107,7 +107,7 @@ class PostgresWorker(SqlWorker):
             self._begin(*transactions)
 
     def _begin(self, one: "Transaction[Any]") -> None:
-        driver: Session = self.driver
+        driver: ServerConnection = self.driver
         driver.is_given_up = lambda: one.is_given_up
         driver.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED READ {'WRITE' if one.writes else 'ONLY'}")
 

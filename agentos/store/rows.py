@@ -1,7 +1,8 @@
-"""Rows as plain dicts, whether a statement changed one, and compiled statements for what every call needs."""
+"""Rows as plain dicts, whether a statement changed one, and plain SQL for what every call needs."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,17 +10,16 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 
-class CompiledStatement:
-    """A statement that is compiled once for each kind of database, and then run by the driver itself.
+class PlainSql:
+    """A statement that every database understands, run by the driver itself; its parameters are written `:name`.
 
-    SQLAlchemy takes several times as long as SQLite to run a small statement. *make* returns the statement, whose
-    parameters are `bindparam`s; *columns* are those that an INSERT or UPDATE without values sets.
+    For what every call needs: SQLAlchemy takes several times as long as SQLite to run a small statement. With *locks*
+    the rows that it finds are kept from others until the transaction ends.
     """
 
-    def __init__(self, make: "Callable[[], Executable]", columns: Sequence[str] | None = None) -> None:
-        self._make = make
-        self._columns = columns
-        self._compiled: dict[str, tuple[str, Sequence[str] | None, dict[str, Any]]] = {}
+    def __init__(self, text: str, *, locks: bool = False) -> None:
+        named = re.sub(r":(\w+)", r"%(\1)s", text)
+        self._texts = {"sqlite": text, "postgresql": f"{named} FOR UPDATE" if locks else named}
 
     def all(self, connection: "Connection", **values: Any) -> list[dict[str, Any]]:
         """Return every row."""
@@ -38,16 +38,14 @@ class CompiledStatement:
         return count
 
     def _run(self, connection: "Connection", values: dict[str, Any]) -> Any:
-        dialect = connection.dialect
-        found = self._compiled.get(dialect.name)
-        if found is None:
-            statement: Any = self._make()
-            compiled = statement.compile(dialect=dialect, column_keys=self._columns)
-            found = self._compiled[dialect.name] = str(compiled), compiled.positiontup, compiled.params
-        text, order, constants = found
-        given = {**constants, **values}
         driver: Any = connection.connection.dbapi_connection
-        return driver.execute(text, given if order is None else [given[name] for name in order])
+        return driver.execute(self._texts[connection.dialect.name], values)
+
+
+def inserting(table: str, columns: Sequence[str]) -> PlainSql:
+    """Return what inserts a row with those columns."""
+    values = ", ".join(f":{name}" for name in columns)
+    return PlainSql(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})")  # noqa: S608 - our own names
 
 
 def fetch_all(connection: "Connection", query: "Executable") -> list[dict[str, Any]]:

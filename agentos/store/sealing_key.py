@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentos.base.atomic_files import make_file
 from agentos.errors import StoreError
-from agentos.store.locations import Place, data_folder
+from agentos.store.locations import StorePlace, data_folder
 
 VARIABLE = "AGENTOS_STORE_KEY"
 SHORTEST = 16
@@ -20,7 +20,7 @@ _OTHERS = 0o077
 _logger = logging.getLogger("agentos.store")
 
 
-def load_key(given: bytes | str | None, place: Place) -> bytes:
+def load_key(given: bytes | str | None, place: StorePlace) -> bytes:
     """Return the key for the store at *place*: the given one, else the environment's, else its file's."""
     if given is not None:
         return _long_enough(given, "the key given to the store")
@@ -38,7 +38,7 @@ def load_key(given: bytes | str | None, place: Place) -> bytes:
         ) from None
 
 
-def key_file(place: Place) -> Path:
+def key_file(place: StorePlace) -> Path:
     """Return where the key of a store is: beside its file, or for a server in the user's data folder."""
     if place.path is not None:
         return place.path.with_name(place.path.name + ".key")

@@ -14,8 +14,8 @@ from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
 from agentos.store.alive import HELD
 from agentos.store.failures import in_our_words
-from agentos.store.locations import Place
-from agentos.store.transactions import Threads, Transaction, Worker
+from agentos.store.locations import StorePlace
+from agentos.store.transactions import StoreThreads, Transaction, Worker
 
 _GOODBYE = 2.0
 """For how many seconds a server may take to release a lock."""
@@ -26,10 +26,10 @@ _AGAIN = (0.05, 5.0)
 class ServerPresence:
     """An advisory lock in a PostgreSQL session of our own, which asks for the locks of others as well."""
 
-    def __init__(self, connect: Callable[[], Any], place: Place, instance: str) -> None:
+    def __init__(self, connect: Callable[[], Any], place: StorePlace, instance: str) -> None:
         self._number = lock_number(instance)
         self._released = threading.Event()
-        self._thread = Threads(functools.partial(_SessionWorker, connect, place, self._released.is_set), 1)
+        self._thread = StoreThreads(functools.partial(_SessionWorker, connect, place, self._released.is_set), 1)
         self._session: Any = None
         self._is_held = self._is_watched = False
         self._turn = asyncio.Lock()
@@ -103,7 +103,7 @@ class ServerPresence:
 class _SessionWorker(Worker):
     """A thread's session with a server, which holds a lock as long as it lasts."""
 
-    def __init__(self, connect: Callable[[], Any], place: Place, is_released: Callable[[], bool]) -> None:
+    def __init__(self, connect: Callable[[], Any], place: StorePlace, is_released: Callable[[], bool]) -> None:
         self._connect = connect
         self._place = place
         self._is_released = is_released

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from agentos.errors import StoreError
 from agentos.store.alive import AlonePresence, FilePresence, Presence
 from agentos.store.failures import UNDONE
-from agentos.store.locations import Place
-from agentos.store.transactions import GLANCE, POOL, Database, SqlWorker, Threads, Transaction, make_engine
+from agentos.store.locations import StorePlace
+from agentos.store.transactions import GLANCE, POOL, Database, SqlWorker, StoreThreads, Transaction, make_engine
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -25,12 +25,12 @@ _GROUP = 100
 class SqliteDatabase(Database):
     """A SQLite file, or a database in memory, which has one connection for all."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StorePlace) -> None:
         if place.path is not None:
             _make_file(place.path)
         make_worker = functools.partial(SqliteWorker, place, _engine(place.path))
-        writers = Threads(make_worker, 1, group=_GROUP if place.is_durable else 1)
-        super().__init__(place, writers, Threads(make_worker, POOL - 1) if place.is_durable else writers)
+        writers = StoreThreads(make_worker, 1, group=_GROUP if place.is_durable else 1)
+        super().__init__(place, writers, StoreThreads(make_worker, POOL - 1) if place.is_durable else writers)
 
     def lock(self, connection: "Connection") -> None:
         """Do nothing: a transaction that writes has the database for itself."""

@@ -17,7 +17,7 @@ from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
 from agentos.store.alive import Presence
 from agentos.store.failures import UNDONE, heard, in_our_words
-from agentos.store.locations import Place
+from agentos.store.locations import StorePlace
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -123,7 +123,7 @@ Waiting = queue.SimpleQueue[Transaction[Any] | None]
 """What waits for a thread; None tells one thread to end."""
 
 
-class Threads:
+class StoreThreads:
     """Up to *limit* threads, started when they are needed, that serve transactions in the order these came."""
 
     def __init__(self, make_worker: Callable[[], Worker], limit: int, *, group: int = 1) -> None:
@@ -204,7 +204,7 @@ def _serve_next(waiting: Waiting, worker: Worker, group: int) -> bool:
 class SqlWorker(Worker):
     """Runs functions of a SQLAlchemy connection, each in a transaction of its own, or several in a shared one."""
 
-    def __init__(self, place: Place, engine: "Engine") -> None:
+    def __init__(self, place: StorePlace, engine: "Engine") -> None:
         self._place = place
         self._engine = engine
         self._connection: Connection | None = None
@@ -310,7 +310,7 @@ class SqlWorker(Worker):
 class Database(ABC):
     """A database that is open: who writes it, and who reads it."""
 
-    def __init__(self, place: Place, writers: Threads, readers: Threads) -> None:
+    def __init__(self, place: StorePlace, writers: StoreThreads, readers: StoreThreads) -> None:
         self.place = place
         self._writers = writers
         self._readers = readers

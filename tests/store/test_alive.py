@@ -13,7 +13,7 @@ from store_fixtures import outcome, python
 from agentos.errors import StoreError
 from agentos.store import Store, postgres, server_presence
 from agentos.store.alive import FilePresence, leave_to_parent
-from agentos.store.locations import Place
+from agentos.store.locations import StorePlace
 from agentos.store.server_presence import ServerPresence, lock_number
 
 HOST = """
@@ -298,7 +298,7 @@ async def test_a_host_that_ends_stops_taking_its_lock_again(postgres_url, monkey
     store, other = Store(postgres_url), Store(postgres_url)
     await store.open()
     await other.open()
-    monkeypatch.setattr(postgres.Session, "connect", unreachable)
+    monkeypatch.setattr(postgres.ServerConnection, "connect", unreachable)
     await lose(store, other)
     await other.close()
     await store.close()
@@ -354,7 +354,7 @@ async def test_many_that_find_the_lock_lost_take_it_once(postgres_url):
 
 async def test_a_session_that_can_not_be_had_is_a_store_error(postgres_server):
     connect = functools.partial(postgres.connect, postgres_server.url("nowhere"))
-    presence = ServerPresence(connect, Place("postgresql://somewhere"), uuid.uuid4().hex)
+    presence = ServerPresence(connect, StorePlace("postgresql://somewhere"), uuid.uuid4().hex)
     with pytest.raises(StoreError, match='at postgresql://somewhere: database "nowhere" does not exist'):
         await presence.renew()
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from agentos.errors import StoreError
-from agentos.store.transactions import Threads, Transaction, Worker
+from agentos.store.transactions import StoreThreads, Transaction, Worker
 
 
 class Plain(Worker):
@@ -31,13 +31,13 @@ def store_threads():
 
 async def test_no_thread_is_started_before_it_is_needed():
     before = store_threads()
-    Threads(Plain, 3)
+    StoreThreads(Plain, 3)
 
     assert store_threads() == before
 
 
 async def test_there_are_as_many_threads_as_work_at_once_and_no_more_than_allowed():
-    before, threads, arrived = len(store_threads()), Threads(Plain, 3), threading.Barrier(3)
+    before, threads, arrived = len(store_threads()), StoreThreads(Plain, 3), threading.Barrier(3)
     for _ in range(5):
         await threads.run(Transaction(lambda _: None))
     alone = len(store_threads()) - before
@@ -55,7 +55,7 @@ async def test_closing_ends_the_threads_and_closes_their_connections():
         made.append(Plain())
         return made[-1]
 
-    threads = Threads(make, 2)
+    threads = StoreThreads(make, 2)
     await threads.run(Transaction(lambda _: None))
     await threads.close()
 
@@ -63,7 +63,7 @@ async def test_closing_ends_the_threads_and_closes_their_connections():
 
 
 async def test_after_closing_nothing_is_run():
-    threads = Threads(Plain, 1)
+    threads = StoreThreads(Plain, 1)
     await threads.close()
 
     with pytest.raises(StoreError, match="closed meanwhile"):
@@ -72,7 +72,7 @@ async def test_after_closing_nothing_is_run():
 
 async def test_threads_that_were_dropped_end():
     before = set(store_threads())
-    threads = Threads(Plain, 2)
+    threads = StoreThreads(Plain, 2)
     await threads.run(Transaction(lambda _: None))
     (thread,) = set(store_threads()) - before
     del threads
@@ -83,7 +83,7 @@ async def test_threads_that_were_dropped_end():
 
 
 async def test_a_group_is_what_waits_at_that_moment_and_never_more_than_allowed():
-    threads, begun, release = Threads(Plain, 1, group=4), threading.Event(), threading.Event()
+    threads, begun, release = StoreThreads(Plain, 1, group=4), threading.Event(), threading.Event()
     first = asyncio.create_task(threads.run(Transaction(lambda _: begun.set() or release.wait(60))))
     while not begun.is_set():
         await asyncio.sleep(0)
@@ -102,7 +102,7 @@ def test_a_result_for_a_loop_that_was_closed_is_dropped():
 
     async def begin():
         nonlocal threads
-        threads = Threads(Plain, 1)
+        threads = StoreThreads(Plain, 1)
         running = asyncio.ensure_future(threads.run(Transaction(lambda _: release.wait(60))))
         await asyncio.sleep(0)
         return running
