@@ -65,7 +65,7 @@ class FilePresence:
     def __init__(self, folder: Path, instance: str) -> None:
         self._folder = folder
         self._file = folder / instance
-        self._lock: _Lock | None = None
+        self._lock: _FileLock | None = None
 
     async def renew(self) -> None:
         """Lock our file; lock a new one if somebody removed it."""
@@ -82,10 +82,10 @@ class FilePresence:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         if self._lock is None:
             self._sweep()
-        lock = _Lock.exclusive(self._file)
+        lock = _FileLock.exclusive(self._file)
         while not lock.is_of(self._file):  # another host swept it before it was locked
             lock.release()
-            lock = _Lock.exclusive(self._file)
+            lock = _FileLock.exclusive(self._file)
         self._lock = lock
 
     def _sweep(self) -> None:
@@ -116,7 +116,7 @@ class FilePresence:
             self._lock = None
 
 
-class _Lock:
+class _FileLock:
     """A locked file that is open. Dropped, it is closed; the kernel does the same for a process that is killed."""
 
     def __init__(self, descriptor: int) -> None:
@@ -125,7 +125,7 @@ class _Lock:
         HELD.add(self)
 
     @classmethod
-    def exclusive(cls, file: Path) -> "_Lock":
+    def exclusive(cls, file: Path) -> "_FileLock":
         """Make *file* and lock it. Only those who just try its lock can stand in the way, for a moment."""
         lock = cls(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
         _take(lock._descriptor)

@@ -44,7 +44,7 @@ def _never() -> bool:
     return False
 
 
-class ServerConnection(psycopg.Connection[Any]):
+class PostgresConnection(psycopg.Connection[Any]):
     """A connection whose server has a limited time to answer, and no longer than anybody waits for the answer."""
 
     is_given_up: Callable[[], bool] = staticmethod(_never)
@@ -67,9 +67,9 @@ class ServerConnection(psycopg.Connection[Any]):
             return end.value
 
 
-def connect(dsn: str | None) -> ServerConnection:
+def connect(dsn: str | None) -> PostgresConnection:
     """Connect to a server. What begins and ends transactions is said in SQL, by who knows when."""
-    session = ServerConnection.connect(dsn or "", autocommit=True, connect_timeout=_CONNECT_LIMIT)
+    session = PostgresConnection.connect(dsn or "", autocommit=True, connect_timeout=_CONNECT_LIMIT)
     session.adapters.register_dumper(list, _ListDumper)
     return session
 
@@ -82,7 +82,7 @@ class _ListDumper(psycopg.adapt.Dumper):
         raise psycopg.DataError("a list")
 
 
-def _engine(connect: Callable[[], ServerConnection]) -> "Engine":
+def _engine(connect: Callable[[], PostgresConnection]) -> "Engine":
     return make_engine("postgresql+psycopg://", connect, use_native_hstore=False)
 
 
@@ -107,7 +107,7 @@ class PostgresWorker(SqlWorker):
             self._begin(*transactions)
 
     def _begin(self, one: "Transaction[Any]") -> None:
-        driver: ServerConnection = self.driver
+        driver: PostgresConnection = self.driver
         driver.is_given_up = lambda: one.is_given_up
         driver.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED READ {'WRITE' if one.writes else 'ONLY'}")
 

@@ -140,10 +140,11 @@ def test_the_rules_see_an_import_that_points_upward(tmp_path, monkeypatch):
 
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+DRAWINGS = PAGE.split("```")
 
 
 def test_the_page_draws_the_rooms_in_their_order():
-    drawn = [line.split()[0] for line in PAGE.split("```text\n")[1].split("```")[0].splitlines()]
+    drawn = [line.split()[0] for line in DRAWINGS[1].strip().splitlines()]
 
     assert drawn == [name for name in reversed(LAYERS) if (PACKAGE / name).is_dir() or name in ("errors", "host")]
 
@@ -151,7 +152,7 @@ def test_the_page_draws_the_rooms_in_their_order():
 def test_the_page_draws_the_steps_in_their_order():
     from agentos.calls.pipeline import STEPS
 
-    drawing = PAGE.split("```text\n")[2].split("```")[0].splitlines()
+    drawing = DRAWINGS[3].splitlines()
     drawn = [line.split()[0] for line in drawing if line and line[0].isalpha()]
 
     assert drawn[1:] == [step.__name__ for step in STEPS]

@@ -298,7 +298,7 @@ async def test_a_host_that_ends_stops_taking_its_lock_again(postgres_url, monkey
     store, other = Store(postgres_url), Store(postgres_url)
     await store.open()
     await other.open()
-    monkeypatch.setattr(postgres.ServerConnection, "connect", unreachable)
+    monkeypatch.setattr(postgres.PostgresConnection, "connect", unreachable)
     await lose(store, other)
     await other.close()
     await store.close()
