@@ -163,7 +163,7 @@ async def test_a_cancelled_call_leaves_its_caller_uncancelled(host):
     assert (was_cancelled, result.error.type, cancellations) == (True, "Cancelled", 0)
 
 
-async def test_a_tool_that_answers_its_cancellation_with_an_error_was_cancelled(host):
+async def test_a_tool_that_answers_its_cancellation_with_an_error_leaves_its_caller_uncancelled(host):
     runs = asyncio.Event()
 
     @tool(effect="read", required_access=PUBLIC)
@@ -185,4 +185,4 @@ async def test_a_tool_that_answers_its_cancellation_with_an_error_was_cancelled(
     await host.tools.cancel("c")
     result, cancellations = await task
 
-    assert (result.error.type, cancellations) == ("Cancelled", 0)
+    assert (result.error.type, cancellations) == ("ToolRaised", 0)

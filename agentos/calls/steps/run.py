@@ -50,7 +50,7 @@ async def run(invocation: Invocation, next: Next) -> ToolResult:
         users.leave(use)
         if invocation.call.id is not None:
             invocation.services.in_flight.remove(invocation)  # what has ended can't be cancelled
-    if invocation.ended_by is not None:
+    if invocation.ended_by is not None and invocation.result is None:
         invocation.result = _ended(invocation)
     return await next(invocation)
 
