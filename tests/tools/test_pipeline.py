@@ -698,8 +698,29 @@ async def test_a_sync_tool_does_not_block_the_loop(host):
     assert seen == []
 
 
+STARTED = threading.Event()
+
+
+@read()
+def waits_in_thread() -> None:
+    """Wait in a thread until the test lets it go."""
+    STARTED.set()
+    RELEASE.wait(20)
+
+
+async def abandon_a_thread(executor):
+    """Cancel a call whose thread has begun: nobody waits for that any more."""
+    RELEASE.clear()
+    STARTED.clear()
+    running = asyncio.create_task(executor.execute_tool(ToolCall("waits_in_thread", id="abandoned")))
+    await asyncio.to_thread(STARTED.wait)
+    await executor.cancel("abandoned")
+    assert (await running).error.type == "Cancelled"
+
+
 async def test_an_abandoned_thread_is_counted_until_it_ends(host):
-    await call(host, "hangs_in_thread")
+    await host.tools_service().register_tool(waits_in_thread)
+    await abandon_a_thread(host.tools.executor)
     threads = host.tools.executor.threads
     assert threads.abandoned == 1
     RELEASE.set()
@@ -713,12 +734,11 @@ async def test_past_the_limit_of_abandoned_threads_no_sync_tool_is_started():
     from agentos import ToolExecutor
     from agentos.calls.threads import ToolThreads
 
-    RELEASE.clear()
     async with AgentOS() as host:
-        await host.extensions.load_pack(ExtensionPack("p", descriptors=[hangs_in_thread, add_in_thread, add]))
+        await host.extensions.load_pack(ExtensionPack("p", descriptors=[waits_in_thread, add_in_thread, add]))
         executor = ToolExecutor(host.extensions.registry("tool"), threads=ToolThreads(limit=2, abandoned_limit=2))
         for _ in range(2):
-            assert (await executor.execute_tool(ToolCall("hangs_in_thread"))).error.type == "TimedOut"
+            await abandon_a_thread(executor)
         refused = await executor.execute_tool(ToolCall("add_in_thread", {"a": 1}))
         still = await executor.execute_tool(ToolCall("add", {"a": 1}))
         RELEASE.set()
