@@ -66,16 +66,21 @@ def at_each_step(act):
         sync(fd)
         count()
 
-    from agentos.store import sqlite
+    from agentos.store.transactions import SqlWorker, StoreThreads
 
-    execute = sqlite.Connection._execute
+    run, commit = StoreThreads.run, SqlWorker._commit
 
-    async def counted_execute(self, fn, *args, **kwargs):
+    async def counted_run(self, transaction):
         count()
-        return await execute(self, fn, *args, **kwargs)
+        return await run(self, transaction)
+
+    def counted_commit(self):
+        count()
+        commit(self)
+        count()
 
     os.fsync = fsync
-    sqlite.Connection._execute = counted_execute
+    StoreThreads.run, SqlWorker._commit = counted_run, counted_commit
     sys.addaudithook(hook)
 
 

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from agentos.access.audit import Audit
 from agentos.calls.executor import ToolExecutor
 from agentos.store import Store
+from agentos.store.rows import PlainSql
 
 
 class Steps:
@@ -30,6 +31,7 @@ class Steps:
         self._watch(ToolExecutor, "run", before="to be run", after="run")
         if finely:
             self._watch(Connection, "execute", before=None, after="statement", when=self._is_writing)
+            self._watch(PlainSql, "_run", before=None, after="statement", when=self._is_writing)
             self._watch(Audit, "extend", before="to be recorded", after="recorded")
 
     def reached(self, name: str) -> None:
