@@ -33,8 +33,21 @@ LONGEST = (
 """The files that take longest. They begin first, so that in the end no worker waits long for another."""
 
 
+SAMPLE = 6
+"""How many cases of a test with many belong to `make test`; the others belong to the proofs."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Put the longest files first, and leave the order within each as it is."""
+    """Leave what a test has too many cases of to the proofs; put the longest files first, each in its order."""
+    cases = {}
+    for item in items:
+        cases.setdefault((item.path, item.nodeid.partition("[")[0]), []).append(item)
+    for alike in cases.values():
+        kept = {round(place * (len(alike) - 1) / (SAMPLE - 1)) for place in range(SAMPLE)}
+        for place, item in enumerate(alike):
+            if len(alike) > SAMPLE and place not in kept:
+                item.add_marker(pytest.mark.proof)
     items.sort(key=lambda item: next((place for place, end in enumerate(LONGEST) if end in item.nodeid), len(LONGEST)))
 
 

@@ -134,7 +134,7 @@ async def test_a_mapping_by_id_tells_a_service_from_a_user_of_that_name(log):
     async with hosted(None, log, {"bot": Principal("bot", access={RULE})}) as host:
         result = await host.approvals.approve(await proposed(host, BOT))
 
-    assert (kind(result), "nobody" in result.error.message) == ("ProposalInvalid", True)
+    assert (kind(result), "unknown to the host" in result.error.message) == ("ProposalInvalid", True)
 
 
 @pytest.mark.parametrize("key", ["bot", "service:bot"])
