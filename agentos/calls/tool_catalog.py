@@ -7,6 +7,7 @@ from typing import Protocol, cast
 from agentos.extensions.events import EventBus
 from agentos.model.field_checks import did_you_mean
 from agentos.model.principal import Principal
+from agentos.model.tool_call import ToolError
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.entry import Entry, EntryState
 from agentos.stacks.rank import rank
@@ -119,8 +120,8 @@ class ToolCatalog:
             ready = self._wrapped[key] = ReadyTool(entry, tool, self.default_timeout)
         return ready
 
-    def why_not(self, name: object, known: Collection[str], principal: Principal) -> tuple[str, str]:
-        """Return the type and the message of the error that a call of *name*, which found no tool, ends in."""
+    def why_not(self, name: object, known: Collection[str], principal: Principal) -> ToolError:
+        """Return the error that a call of *name*, which found no tool, ends in."""
         if isinstance(name, str):
             for entry in self.registry.stack(name.partition(":")[2] or name):
                 tool = as_tool(entry.payload)
@@ -128,16 +129,16 @@ class ToolCatalog:
                     return reason
         shown = name if isinstance(name, str) else type(name).__name__
         hint = did_you_mean(shown, itertools.islice(known, _NAMES_SEARCHED))
-        return "UnknownTool", f"there is no tool called {shown[:100]!r}{hint}"
+        return ToolError("UnknownTool", f"there is no tool called {shown[:100]!r}{hint}")
 
-    def _why_idle(self, entry: Entry) -> tuple[str, str] | None:
+    def _why_idle(self, entry: Entry) -> ToolError | None:
         if entry.state is EntryState.UNBOUND:
             message = f"the tool {entry.id!r} is declared, but no handler is bound to it yet; try again later"
-            return "HandlerMissing", message
+            return ToolError("HandlerMissing", message)
         if entry.state is EntryState.GATED and (reason := self.manager.held_back(entry)) is not None:
-            return "DefinitionChanged", reason
+            return ToolError("DefinitionChanged", reason)
         if entry.state is EntryState.GATED and (reason := self.manager.shut(entry)) is not None:
-            return "WorkerDied", reason
+            return ToolError("WorkerDied", reason)
         return None
 
     # -- stacks ------------------------------------------------------------------------------------------------

@@ -36,20 +36,20 @@ class CallRequest:
 async def run_call(app: App, request: CallRequest) -> int:
     """Make the call that is wished for, tell how it ended, and return the exit code."""
     async with working_host(app, tells_held_back=False) as host:
-        prepared = host.tools.catalog.find(request.name)
-        if prepared is not None and not app.principal.may_call(prepared.tool):
-            prepared = None  # it does not exist for this principal: the answer is that of an unknown name
-        schema = {} if prepared is None else prepared.tool.input_schema
+        ready = host.tools.catalog.find(request.name)
+        if ready is not None and not app.principal.may_call(ready.tool):
+            ready = None  # it does not exist for this principal: the answer is that of an unknown name
+        schema = {} if ready is None else ready.tool.input_schema
         arguments = read_arguments(schema, request.words, request.text)
         call = ToolCall(request.name, arguments, _CALL_ID, request.key)
         if request.dry_run:
             return await _report(app, host, request, await host.tools.preview(call, app.principal))
-        return await _call(app, host, request, call, prepared)
+        return await _call(app, host, request, call, ready)
 
 
-async def _call(app: App, host: "AgentOS", request: CallRequest, call: ToolCall, prepared: "ReadyTool | None") -> int:
+async def _call(app: App, host: "AgentOS", request: CallRequest, call: ToolCall, ready: "ReadyTool | None") -> int:
     progress = ProgressLine(app.out)
-    named = prepared.qualified_id if prepared is not None and request.destructive else None
+    named = ready.qualified_id if ready is not None and request.destructive else None
     approver = Approver(app.out, host, app.principal, yes=request.yes, destructive=named, clear=progress.clear)
     await approver.attach()
     host.extensions.on(progress)

@@ -27,8 +27,8 @@ def authorize(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
 def unknown(invocation: Invocation) -> ToolResult:
     """Return what is said of an unknown name: also to a caller who may not call the tool."""
     services, name, principal = invocation.services, invocation.call.name, invocation.principal
-    type, message = services.catalog.why_not(name, services.known_names(principal), principal)
-    return services.results.failure(type, message, {})
+    error = services.catalog.why_not(name, services.known_names(principal), principal)
+    return services.results.failure(error.type, error.message, {})
 
 
 def _refused(invocation: Invocation, reason: str) -> ToolResult:

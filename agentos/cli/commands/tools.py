@@ -77,31 +77,29 @@ def _fits(info: "ToolInfo", pattern: str) -> bool:
 async def show(app: App, name: str) -> int:
     """Show what a tool does, what it takes, who may call it, and where it comes from."""
     async with working_host(app, tells_held_back=False) as host:
-        prepared = await _require_tool(app, host, name)
-        app.out.data(_data(prepared))
+        ready = await _require_tool(app, host, name)
+        app.out.data(_data(ready))
         if not app.out.is_json:
-            _print_tool(app, prepared)
+            _print_tool(app, ready)
     return 0
 
 
 async def _require_tool(app: App, host: "AgentOS", name: str) -> "ReadyTool":
     """Return the tool that a call of *name* would run; end with why there is none."""
-    prepared = host.tools.catalog.find(name)
-    if prepared is None or host.tools.get_tool(name, app.principal) is None:
+    ready = host.tools.catalog.find(name)
+    if ready is None or host.tools.get_tool(name, app.principal) is None:
         known = [info.name for info in host.tools.list_available_tools(app.principal)]
-        from agentos.model.tool_call import ToolResult
-
-        kind, message = host.tools.catalog.why_not(name, known, app.principal)
-        hint = await way_out(app, host, name, ToolResult.fail(kind, message))
-        raise Fail(host.extensions.masker.mask(message), hint=hint)
-    return prepared
+        error = host.tools.catalog.why_not(name, known, app.principal)
+        hint = await way_out(app, host, name, host.tools.executor.results.failure(error.type, error.message, {}))
+        raise Fail(host.extensions.masker.mask(error.message), hint=hint)
+    return ready
 
 
-def _data(prepared: "ReadyTool") -> dict[str, Any]:
-    tool, source = prepared.tool, prepared.entry.source
+def _data(ready: "ReadyTool") -> dict[str, Any]:
+    tool, source = ready.tool, ready.entry.source
     return {
         "name": tool.name,
-        "id": prepared.qualified_id,
+        "id": ready.qualified_id,
         "description": tool.description,
         "effect": tool.effect,
         "requiredAccess": "public" if tool.is_public else list(_rules(tool)),
@@ -113,7 +111,7 @@ def _data(prepared: "ReadyTool") -> dict[str, Any]:
         "isIdempotent": tool.idempotent,
         "hasDryRun": tool.dry_run is not None,
         "intervention": tool.intervention if isinstance(tool.intervention, str) else None,
-        "definition": prepared.definition,
+        "definition": ready.definition,
         "pack": source.pack,
         "version": source.version,
         "origin": source.origin,
@@ -124,11 +122,11 @@ def _rules(tool: Any) -> tuple[str, ...]:
     return () if tool.is_public else tuple(tool.required_access)
 
 
-def _print_tool(app: App, prepared: "ReadyTool") -> None:
+def _print_tool(app: App, ready: "ReadyTool") -> None:
     from rich.text import Text
 
-    tool, source, out = prepared.tool, prepared.entry.source, app.out
-    out.say(Text.assemble((one_line(prepared.qualified_id), "bold"), "  ", (tool.effect, EFFECTS[tool.effect])))
+    tool, source, out = ready.tool, ready.entry.source, app.out
+    out.say(Text.assemble((one_line(ready.qualified_id), "bold"), "  ", (tool.effect, EFFECTS[tool.effect])))
     out.say(tool.description.strip())
     out.say()
     facts = {
