@@ -7,7 +7,7 @@ import attrs
 
 from agentos.stacks.decide import Judgement, standing
 from agentos.stacks.entry import Entry, EntryState
-from agentos.stacks.rank import rank
+from agentos.stacks.rank import Ranked, rank
 from agentos.stacks.reasons import ShadowedBy
 from agentos.stacks.slot import Slot
 
@@ -53,7 +53,9 @@ class Stack:
     def take(self, slot: Slot) -> None:
         """Take *slot* off."""
         slots = self._list_of(slot)
-        del slots[bisect_left(slots, rank(slot), key=rank)]
+        at = _position(slots, slot)
+        if at is not None:
+            del slots[at]
         slot.is_stacked = False
         self._note(slot)
 
@@ -105,8 +107,7 @@ class Stack:
         low = bisect_left(self._shown, weakest, key=rank)
         tail = self._shown[low:]
         for entry in old:
-            at = bisect_left(tail, rank(entry), key=rank)
-            if at < len(tail) and tail[at] is entry:
+            if (at := _position(tail, entry)) is not None:
                 del tail[at]
         for entry in new:
             insort(tail, entry, key=rank)
@@ -134,6 +135,14 @@ class Stack:
         """Return the entry of *slot* as readers see it now."""
         winner = self.in_force[-1].entry if self.in_force else None
         return _up_to_date(slot.view(), winner)
+
+
+def _position(ranked: Sequence[Ranked], one: Ranked) -> int | None:
+    """Return where *one* stands, if it does. Two rank alike while a pack is reloaded, whose hook binds what it has."""
+    at = bisect_left(ranked, rank(one), key=rank)
+    while at < len(ranked) and ranked[at] is not one:
+        at = at + 1 if rank(ranked[at]) == rank(one) else len(ranked)
+    return at if at < len(ranked) else None
 
 
 def _up_to_date(entry: Entry, winner: Entry | None) -> Entry:

@@ -179,21 +179,21 @@ def test_each_trouble_with_a_disk_has_its_way_out(code, way):
     error = sqlite3.OperationalError("something")
     error.sqlite_errorcode = code
 
-    assert way in failures.describe(error, IN_MEMORY)
+    assert way in str(failures.described(error, IN_MEMORY))
 
 
 def test_an_error_without_words_is_named():
-    assert failures.describe(sqlite3.InterfaceError(), IN_MEMORY) == "the store at memory: InterfaceError"
+    assert str(failures.described(sqlite3.InterfaceError(), IN_MEMORY)) == "the store at memory: InterfaceError"
 
 
 def test_an_error_that_is_no_drivers_is_named_without_its_words():
     error = DBAPIError(None, None, RuntimeError("with a secret in it"))
 
-    assert failures.describe(error.orig, IN_MEMORY) == "the store at memory: RuntimeError"
+    assert str(failures.described(error.orig, IN_MEMORY)) == "the store at memory: RuntimeError"
 
 
 def test_what_a_driver_says_is_bounded():
-    assert len(failures.describe(sqlite3.DatabaseError("x" * 10_000), IN_MEMORY)) < 600
+    assert len(str(failures.described(sqlite3.DatabaseError("x" * 10_000), IN_MEMORY))) < 600
 
 
 # -- PostgreSQL ------------------------------------------------------------------------------------------------
