@@ -202,6 +202,10 @@ class Invocation:
         """Return the call that a person allowed while this one waited, if that is so; else this one."""
         return self if self.approved_run is None else self.approved_run
 
+    def forget_context(self) -> None:
+        """Let go of what the tool was given, which knows this call: a cycle would be left to the garbage collector."""
+        self._context = None
+
     def facts(self) -> dict[str, Any]:
         """Return who called what, for the audit log."""
         facts = {"tool": self.ready.qualified_id, "principal": self.principal.key}

@@ -48,6 +48,7 @@ async def run(invocation: Invocation, next: Next) -> ToolResult:
         invocation.result = _failure_of(invocation, error)
     finally:
         users.leave(use)
+        invocation.forget_context()
         if invocation.call.id is not None:
             invocation.services.in_flight.remove(invocation)  # what has ended can't be cancelled
     if invocation.ended_by is not None and invocation.result is None:
