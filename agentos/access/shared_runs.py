@@ -16,25 +16,27 @@ class SharedRun:
         self._begun = self._ended = 0
         """How often it was begun, and which run was the last to end by itself."""
         self._error: Exception | None = None
-        self._over: asyncio.Event | None = None
-        """Set at the end of the run that is under way."""
+        self._is_running = False
+        self._over = asyncio.Event()
+        """Set at the end of a run."""
 
     async def __call__(self) -> None:
         """Have the work done, from its beginning."""
         wanted = self._begun + 1
         while self._ended < wanted:
-            await (self._run() if self._over is None else self._over.wait())
+            await (self._over.wait() if self._is_running else self._run())
         if self._error is not None:
             raise self._error
 
     async def _run(self) -> None:
         self._begun += 1
-        number, self._over, error = self._begun, asyncio.Event(), None
+        number, self._is_running, error = self._begun, True, None
+        self._over.clear()
         try:
             await self._work()
         except Exception as raised:  # noqa: BLE001 - it is for all whom it ran for
             error = raised
         finally:
+            self._is_running = False
             self._over.set()
-            self._over = None
         self._ended, self._error = number, error

@@ -1,6 +1,7 @@
 """Calling foreign functions: sync or async, with or without a parameter, to the end even when cancelled."""
 
 import asyncio
+import functools
 import inspect
 from collections.abc import Callable, Coroutine
 from types import FunctionType
@@ -74,13 +75,20 @@ async def to_the_end(coroutine: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
+def _tell(over: "asyncio.Future[None]", _: object) -> None:
+    if not over.done():
+        over.set_result(None)
+
+
 async def ended(coroutine: Coroutine[Any, Any, T]) -> tuple[asyncio.Task[T], asyncio.CancelledError | None]:
     """Run *coroutine* to its end; return its task, and the cancellation of the caller that came meanwhile."""
     task = asyncio.create_task(coroutine)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
+        over = asyncio.get_running_loop().create_future()  # `asyncio.wait` does the same at twice the cost
+        task.add_done_callback(functools.partial(_tell, over))
         try:
-            await asyncio.wait([task])
+            await over
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None and not task.cancelled():

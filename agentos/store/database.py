@@ -6,10 +6,10 @@ import hashlib
 import hmac
 import importlib.util
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -99,14 +99,12 @@ class Store:
         caller is told when it has ended, one way or the other. *then* is called in the event loop if it was committed.
         """
         session = await self._opened()
-        with session.in_use():
-            return await session.database.write(function, then)
+        return await session.use(session.database.write(function, then))
 
     async def read(self, function: "Callable[[Connection], T]") -> T:
         """Run *function* in one transaction that only reads; on durable stores it does not wait for those who write."""
         session = await self._opened()
-        with session.in_use():
-            return await session.database.read(function)
+        return await session.use(session.database.read(function))
 
     # -- sealing -----------------------------------------------------------------------------------------------
 
@@ -231,13 +229,12 @@ class _OpenStore:
             await asyncio.shield(self._opening)
         await self.presence.renew()
 
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Keep it open for the block."""
+    async def use(self, transaction: Coroutine[Any, Any, T]) -> T:
+        """Keep it open for the transaction."""
         self._users += 1
         self._unused.clear()
         try:
-            yield
+            return await transaction
         finally:
             self._users -= 1
             if not self._users:

@@ -96,27 +96,24 @@ class SqliteWorker(SqlWorker):
         if writes:
             self._patiently("BEGIN IMMEDIATE", transactions)
         else:
-            self.driver.execute("BEGIN").close()
+            self.driver.execute("BEGIN")
 
     def _prepare(self, transactions: "list[Transaction[Any]]", *, writes: bool) -> None:
-        self.driver.execute(f"PRAGMA query_only={'OFF' if writes else 'ON'}").close()
+        self.driver.execute(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
         if writes and self._place.is_durable:
+            # Who waits for a lock looks up from time to time: see `_patiently`.
+            self.driver.execute(f"PRAGMA busy_timeout={GLANCE * 1000:.0f}")
             # Readers and a writer then work side by side. The file remembers it, so it must have proved to be ours.
             self._patiently("PRAGMA journal_mode=WAL", transactions)
         self._may_write = writes
 
     def _patiently(self, sql: str, transactions: "list[Transaction[Any]]") -> None:
         """Run *sql*, which needs a lock, and wait for the lock; not longer than anybody waits for us."""
-        driver: sqlite3.Connection = self.driver
-        driver.execute(f"PRAGMA busy_timeout={GLANCE * 1000:.0f}").close()
-        try:
-            deadline = time.monotonic() + PATIENCE
-            while not _is_done(driver, sql):
-                if time.monotonic() > deadline or all(one.is_given_up for one in transactions):
-                    driver.execute(sql).close()
-                    return
-        finally:
-            driver.execute(f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}").close()
+        deadline = time.monotonic() + PATIENCE
+        while not _is_done(self.driver, sql):
+            if time.monotonic() > deadline or all(one.is_given_up for one in transactions):
+                self.driver.execute(sql)
+                return
 
     def is_undone(self) -> bool:
         """Tell whether there is no transaction any more."""
@@ -126,7 +123,7 @@ class SqliteWorker(SqlWorker):
 def _is_done(connection: sqlite3.Connection, sql: str) -> bool:
     """Run *sql*; False if the database is locked."""
     try:
-        connection.execute(sql).close()
+        connection.execute(sql)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
             raise

@@ -29,7 +29,6 @@ POOL = 5
 """How many connections there are at most."""
 GLANCE = 0.1
 """After how many seconds a thread that waits for a database looks whether anybody still waits for the thread."""
-_ENDED = "a function that is given to the store must not commit or roll back; nothing that it did is kept"
 
 
 class Transaction(Generic[T]):
@@ -220,7 +219,7 @@ class SqlWorker(Worker):
 
     @property
     def driver(self) -> Any:
-        """The driver's own connection, which begins and commits: SQLAlchemy only keeps its books on that."""
+        """The driver's own connection, which begins and commits: SQLAlchemy takes it for one long transaction."""
         return self._driver if self._connection is not None else self.connection.connection.dbapi_connection
 
     @abstractmethod
@@ -280,13 +279,14 @@ class SqlWorker(Worker):
 
     def _call(self, one: "Transaction[Any]") -> None:
         connection = self.connection
-        transaction = connection.begin()
+        _THREAD.is_calling = True
         one.run(connection)
+        _THREAD.is_calling = False
+        books = connection.get_transaction()
+        if books is not None and not books.is_active:
+            connection.rollback()
         if one.error is not None:
             one.error = in_our_words(one.error, self._place)
-        elif not (transaction.is_active or connection.invalidated):
-            one.error = StoreError(_ENDED)
-        connection.rollback()  # the end of SQLAlchemy's books, and of nothing else
 
     def _commit(self) -> None:
         if self.connection.invalidated or self.is_undone():
@@ -344,10 +344,16 @@ def make_engine(url: str, connect: Callable[[], Any], **options: Any) -> "Engine
 
     engine = create_engine(url, creator=connect, poolclass=NullPool, hide_parameters=True, **options)
     for name in ("do_commit", "do_rollback"):
-        setattr(engine.dialect, name, _leave_it)
+        setattr(engine.dialect, name, _refuse_to_functions)
     event.listen(engine, "handle_error", heard, retval=True)
     return engine
 
 
-def _leave_it(connection: Any) -> None:
-    """Neither commit nor roll back: the thread does."""
+_THREAD = threading.local()
+"""Whether a function is being called, in a thread of the store."""
+
+
+def _refuse_to_functions(_: Any) -> None:
+    """Neither commit nor roll back: the thread does that, by the driver itself."""
+    if getattr(_THREAD, "is_calling", False):
+        raise StoreError("a function that is given to the store must not commit or roll back")

@@ -21,11 +21,11 @@ from access.workers.places import by_socket
 from access.workers.recording import KEY, Log, host_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, event
 
 from agentos import PUBLIC, AgentOS, ExtensionPack, ToolCall, tool
 from agentos.access.audit import AuditHead
 from agentos.errors import StoreError
+from agentos.store.sqlite import SqliteWorker
 
 postgres_server = store_fixtures.postgres_server
 
@@ -700,10 +700,12 @@ class SqliteDisk:
 
     def __init__(self):
         self._pages = 2**30
-        event.listen(Engine, "begin", self._limit)
+        self._begin = SqliteWorker.begin
+        SqliteWorker.begin = lambda worker, transactions: self._limit(worker, transactions)
 
-    def _limit(self, connection):
-        connection.connection.dbapi_connection.execute(f"PRAGMA max_page_count={self._pages}").close()
+    def _limit(self, worker, transactions):
+        worker.driver.execute(f"PRAGMA max_page_count={self._pages}").close()
+        self._begin(worker, transactions)
 
     async def fill(self):
         self._pages = 1  # SQLite takes it for the present size
@@ -712,7 +714,7 @@ class SqliteDisk:
         self._pages = 2**30
 
     async def close(self):
-        event.remove(Engine, "begin", self._limit)
+        SqliteWorker.begin = self._begin
 
 
 class PostgresDisk:

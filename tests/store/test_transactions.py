@@ -133,16 +133,18 @@ async def test_a_function_that_ends_its_transaction_itself_is_refused_and_undone
     assert await packs(any_store) == [f"b{number}" for number in range(others)]
 
 
-async def test_a_function_that_goes_on_after_it_committed_is_undone_too(any_store):
+async def test_a_function_that_goes_on_after_that_is_refused_and_undone_too(any_store):
     def go_on(connection):
         add("a")(connection)
-        connection.commit()
+        with pytest.raises(StoreError):
+            connection.commit()
         add("b")(connection)
 
-    with pytest.raises(StoreError, match="must not commit or roll back"):
+    with pytest.raises(StoreError, match="rolled back after an error"):
         await any_store.write(go_on)
+    await any_store.write(add("c"))
 
-    assert await packs(any_store) == []
+    assert await packs(any_store) == ["c"]
 
 
 async def test_writing_where_reading_was_asked_for_is_refused(any_store):
@@ -380,7 +382,7 @@ async def test_two_stores_on_one_file_wait_for_each_other(sqlite_url):
 async def test_a_writer_waits_for_another_process_longer_than_it_takes_to_look_up(sqlite_url, tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite, "GLANCE", 0.001)
     store, looks = Store(sqlite_url), []
-    await store.open()
+    await store.write(nothing)
     blocker = sqlite3.connect(tmp_path / "agentos.db", isolation_level=None, check_same_thread=False)
     blocker.execute("BEGIN IMMEDIATE")
     is_done = sqlite._is_done
@@ -496,7 +498,7 @@ async def test_what_a_killed_process_had_not_committed_is_not_there(store, store
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", 30000)],
+    [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)],
 )
 async def test_a_file_is_set_up_to_lose_nothing(sqlite_url, name, value):
     store = Store(sqlite_url)
@@ -504,6 +506,14 @@ async def test_a_file_is_set_up_to_lose_nothing(sqlite_url, name, value):
     await store.close()
 
     assert found == value
+
+
+async def test_a_reader_waits_as_long_as_a_writer_for_a_file_that_is_locked(sqlite_url):
+    store = Store(sqlite_url)
+    found = await store.read(lambda connection: connection.exec_driver_sql("PRAGMA busy_timeout").scalar())
+    await store.close()
+
+    assert found == 30000
 
 
 async def test_a_file_and_those_beside_it_are_for_their_owner_alone(sqlite_url, tmp_path):
