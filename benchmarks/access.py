@@ -220,10 +220,17 @@ def _take_both(probes: dict[str, Callable[[], Spent]], rounds: int) -> tuple[dic
 
 
 def _rows_of_both(
-    what: str, both: tuple[dict[str, Figure], dict[str, Figure]], name: str, beside: str, floor: str, **goal: Any
+    what: str,
+    both: tuple[dict[str, Figure], dict[str, Figure]],
+    name: str,
+    beside: str,
+    floor: str,
+    goal: Goal | None = None,
 ) -> Iterator[Row]:
+    """Yield what passed on the clock, which is what a goal beside a floor is about, and what the processor did."""
     for kind, took in zip(("elapsed", "CPU"), both, strict=True):
-        yield Row(what=f"{what}, {kind}", ours=took[name], beside=beside, theirs=took[floor], **goal)
+        limit = goal if kind == "elapsed" or goal is None or goal.of == "ours" else None
+        yield Row(what=f"{what}, {kind}", ours=took[name], beside=beside, theirs=took[floor], goal=limit)
 
 
 class Raw:
