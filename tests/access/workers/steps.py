@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from agentos.access.audit import Audit
-from agentos.calls.executor import ToolExecutor
+from agentos.calls.steps import run as run_step
 from agentos.store import Store
 from agentos.store.rows import PlainSql
 
@@ -28,7 +28,8 @@ class Steps:
         self._thread = threading.local()
         self.armed = False
         self._watch_transactions()
-        self._watch(ToolExecutor, "run", before="to be run", after="run")
+        for way in ("_on_loop", "_in_thread"):
+            self._watch_tools(way)
         if finely:
             self._watch(Connection, "execute", before=None, after="statement", when=self._is_writing)
             self._watch(PlainSql, "_run", before=None, after="statement", when=self._is_writing)
@@ -64,6 +65,19 @@ class Steps:
             return result
 
         Store.write = write
+
+    def _watch_tools(self, way: str) -> None:
+        original, steps = getattr(run_step, way), self
+
+        async def watched(invocation: Any) -> Any:
+            if invocation.decision is None:  # a dry run
+                return await original(invocation)
+            steps.reached("to be run")
+            value = await original(invocation)
+            steps.reached("run")
+            return value
+
+        setattr(run_step, way, watched)
 
     def _watch(
         self, owner: type, name: str, *, before: str | None, after: str, when: Callable[[Any], bool] = lambda _: True
