@@ -24,7 +24,7 @@ from agentos.rules.intervention import ArgumentPattern
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.store import Store
 from agentos.store.rows import PlainSql, changes_one, fetch_one
-from agentos.tools.ready import Prepared
+from agentos.tools.ready import ReadyTool
 from agentos.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Grant:
             scope.append(f"in session {self.session}")
         return f"grant {self.id}: {self.decision} {self.tool} {' '.join(scope)}"
 
-    def fits(self, prepared: Prepared, principal: str, session: str | None, arguments: Mapping[str, Any]) -> bool:
+    def fits(self, prepared: ReadyTool, principal: str, session: str | None, arguments: Mapping[str, Any]) -> bool:
         """Tell whether this is about that call. Forbidding fits widely, allowing narrowly."""
         forbids = self.decision == "never"
         if not (self.names(prepared.tool, prepared.qualified_id) if forbids else self.tool == prepared.qualified_id):
@@ -103,7 +103,7 @@ class Grants:
         store: Store,
         audit: Audit,
         *,
-        find: Callable[[str], Prepared | None],
+        find: Callable[[str], ReadyTool | None],
         masker: Masker,
         clock: Callable[[], float],
     ) -> None:
@@ -222,13 +222,13 @@ class Grants:
     # -- for the gate ------------------------------------------------------------------------------------------
 
     def denying(
-        self, prepared: Prepared, principal: str, session: str | None, arguments: Mapping[str, Any]
+        self, prepared: ReadyTool, principal: str, session: str | None, arguments: Mapping[str, Any]
     ) -> Grant | None:
         """Return a `never` grant that is about the call."""
         return self._first(("never",), prepared, principal, session, arguments)
 
     def allowing(
-        self, prepared: Prepared, principal: str, session: str | None, arguments: Mapping[str, Any]
+        self, prepared: ReadyTool, principal: str, session: str | None, arguments: Mapping[str, Any]
     ) -> Grant | None:
         """Return a grant that allows the call; one that lasts before one that is used up."""
         return self._first(("always", "session"), prepared, principal, session, arguments) or self._first(
@@ -238,7 +238,7 @@ class Grants:
     def _first(
         self,
         decisions: Iterable[str],
-        prepared: Prepared,
+        prepared: ReadyTool,
         principal: str,
         session: str | None,
         arguments: Mapping[str, Any],
@@ -248,7 +248,7 @@ class Grants:
         fitting = (one for one in self._known.values() if one.decision in decisions)
         return next((one for one in fitting if one.fits(prepared, principal, session, arguments)), None)
 
-    def mentions(self, prepared: Prepared) -> bool:
+    def mentions(self, prepared: ReadyTool) -> bool:
         """Tell whether a grant that forbids is about this tool at all."""
         return any(
             one.decision == "never" and one.names(prepared.tool, prepared.qualified_id) for one in self._known.values()
@@ -346,7 +346,7 @@ class Grants:
         return self._store.is_sealed(_sealed_text(row), row["seal"])
 
 
-_ACTIVE = PlainSql(f"SELECT * FROM grants WHERE state = 'active' ORDER BY created_at, id LIMIT {_LIMIT}")  # noqa: S608
+_ACTIVE = PlainSql(f"SELECT * FROM grants WHERE state = 'active' ORDER BY created_at, id LIMIT {_LIMIT}")  # noqa: S608 - our own number
 _SEALED = (
     *("id", "tool", "definition", "decision", "principal", "arguments", "session_id", "created_at", "created_by"),
     *("state", "ended_at"),

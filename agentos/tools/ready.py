@@ -72,6 +72,3 @@ class ReadyTool:
         if self._definition is None:
             self._definition = definition_hash(self.tool)
         return self._definition
-
-
-Prepared = ReadyTool
