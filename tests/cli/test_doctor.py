@@ -284,7 +284,7 @@ def test_a_server_that_does_not_answer(monkeypatch):
 
     from agentos.store import postgres
 
-    monkeypatch.setattr(postgres, "_CONNECT_LIMIT", 0.1)
+    monkeypatch.setattr(postgres, "_CONNECT_LIMIT", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         ((message, cure),) = faults_of_store(place_of(f"postgresql://nobody@127.0.0.1:{port}/x"))
