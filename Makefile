@@ -10,7 +10,7 @@ SHOWN := $(foreach pack,common calculator datetime giphy files sqlite-memory tas
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20
 
 .DEFAULT_GOAL := help
-.PHONY: help run environment test suite proofs check conformance lint format types coverage docs bench wheel clean
+.PHONY: help run environment test suite proofs mutants check conformance lint format types coverage docs bench wheel clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,9 @@ test: $(VENV)/.dev suite  ## Run the tests but for the long ones, by three worke
 
 proofs: $(VENV)/.dev  ## Run the long tests: races, kills and signals at every step, all packs, the wheels, the site
 	$(PYTEST) -m proof
+
+mutants: $(VENV)/.dev suite  ## Change the modules that carry the promises and see whether the tests notice (an hour)
+	$(BIN)/python tests/mutants.py
 
 coverage: $(VENV)/.dev suite  ## Run all tests with branch coverage (twice as long)
 	$(PYTEST) --cov --cov-report=term --no-cov-on-fail --cov-fail-under=95
