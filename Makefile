@@ -9,6 +9,9 @@ SHOWN := $(foreach pack,common calculator datetime giphy files sqlite-memory tas
 
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20
 
+# Tests start hundreds of processes: what is compiled once is kept, whatever the caller prefers.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run environment test suite proofs mutants check conformance lint format types coverage docs bench wheel clean
 
