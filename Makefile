@@ -50,14 +50,14 @@ environment: $(VENV)/.dev  ## Install what the checks need
 test: $(VENV)/.dev suite  ## Run the tests but for the long ones, by three workers: they often wait for processes
 	$(PYTEST) -m 'not proof'
 
-proofs: $(VENV)/.dev  ## Run the long tests: races, kills and signals at every step, all packs, the wheels, the site
-	$(PYTEST) -m proof
+proofs: $(VENV)/.dev  ## Run the long tests: races, kills and signals at every step, properties with all examples, all packs, the wheels, the site
+	AGENTOS_TESTS=thorough $(PYTEST) -m 'proof or property'
 
 mutants: $(VENV)/.dev suite  ## Change the modules that carry the promises and see whether the tests notice (an hour)
 	$(BIN)/python tests/mutants.py
 
 coverage: $(VENV)/.dev suite  ## Run all tests with branch coverage (twice as long)
-	$(PYTEST) --cov --cov-report=term --no-cov-on-fail --cov-fail-under=95
+	AGENTOS_TESTS=thorough $(PYTEST) --cov --cov-report=term --no-cov-on-fail --cov-fail-under=95
 
 lint: $(VENV)/.dev  ## Check style and formatting
 	$(BIN)/ruff check .

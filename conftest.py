@@ -6,10 +6,15 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+from thorough import examples
 
 # What lands is decided by the same examples each time; new ones are looked for everywhere else.
 settings.register_profile(
-    "agentos", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+    "agentos",
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
 )
 settings.load_profile("agentos")
 
@@ -39,10 +44,15 @@ SAMPLE = 6
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Leave what a test has too many cases of to the proofs; put the longest files first, each in its order."""
+    """Leave what a test has too many cases of to the proofs; put the longest files first, each in its order.
+
+    Properties are tried with a few examples here, and again, with all of them, among the proofs.
+    """
     cases = {}
     for item in items:
         cases.setdefault((item.path, item.nodeid.partition("[")[0]), []).append(item)
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.property)
     for alike in cases.values():
         kept = {round(place * (len(alike) - 1) / (SAMPLE - 1)) for place in range(SAMPLE)}
         for place, item in enumerate(alike):

@@ -21,6 +21,7 @@ from access.workers.places import by_socket
 from access.workers.recording import KEY, Log, host_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import examples
 
 from agentos import PUBLIC, AgentOS, ExtensionPack, ToolCall, tool
 from agentos.access.audit import AuditHead
@@ -594,7 +595,7 @@ def without_repeats(rows):
     return list({row["seq"]: row for row in rows}.values())
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(edits(), max_size=4))
 def test_whatever_is_done_to_a_log_is_found(written, done):
     rows, head = list(written.chain.rows), dict(written.chain.head)
@@ -606,7 +607,7 @@ def test_whatever_is_done_to_a_log_is_found(written, done):
     assert verdict.ok == (first_difference(written.chain, rows, head) is None)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(edits(), max_size=4))
 def test_whatever_is_done_to_the_records_is_found_where_it_begins(written, done):
     rows = list(written.chain.rows)

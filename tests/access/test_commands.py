@@ -10,6 +10,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import examples
 
 from agentos.rules.commands import (
     DEEPEST_COMMAND,
@@ -669,7 +670,7 @@ atoms = st.sampled_from([*HARMLESS, *HARMLESS, *HARMFUL, *OPERATORS, " ", " ok "
 
 
 @given(st.lists(atoms, max_size=5).map(lambda found: "ok " + "".join(found)))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_no_line_that_does_more_than_its_words_is_allowed(laboratory, line):
     if is_allowed(line):
         [ran] = laboratory.run([line])

@@ -14,6 +14,7 @@ from cancelling import cancelled_after, cancelled_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit import Recorder
+from thorough import examples
 
 from agentos import (
     PUBLIC,
@@ -2207,7 +2208,7 @@ async def test_a_grant_that_makes_no_sense_is_refused(log, bad):
 
 
 @given(decisions=st.lists(st.sampled_from(["once", "session", "always"]), max_size=4), mode=st.sampled_from(["auto"]))
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 async def test_no_heap_of_grants_makes_a_destructive_call_run(decisions, mode):
     log = []
     async with hosted(None, pack("p", acting(log, effect="destructive")), mode=mode) as host:

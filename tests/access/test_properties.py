@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import attrs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from thorough import examples
 
 from agentos import PUBLIC, AgentOS, Descriptor, ExtensionPack, Override, Principal, Tool, ToolCall, ToolResult
 from agentos.access.budgets import Budget, Budgets, Refusal
@@ -162,7 +163,7 @@ def test_a_service_gets_what_is_public_and_what_is_named_and_nothing_else(names,
     assert callable_by(service, tools) == {one for one in tools if one.access is PUBLIC or set(one.access) <= names}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(names=held, scopes=held, tools=st.lists(specs, min_size=1, max_size=6))
 def test_a_service_with_scopes_gets_what_is_public_and_what_is_named_in_both(names, scopes, tools):
     both = names & scopes
@@ -253,7 +254,7 @@ def test_what_is_listed_is_what_a_call_finds(world):
     in_each_state(world, look)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(world=undenied, mode=st.sampled_from(["approve", "unattended"]))
 def test_what_has_to_be_asked_about_is_listed_as_well(world, mode):
     async def look(host):
@@ -447,7 +448,7 @@ def has_slot(subject, *call):
     return not isinstance(subject.reserve(*call), Refusal)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @example(
     limits=[Budget(calls=None, cost=6.0, window=1.0, scope="principal")],
     history=[
@@ -673,7 +674,7 @@ def test_a_call_runs_if_it_need_not_be_asked_about_or_is_granted_and_is_not_deni
     on_each_step(tool, acts, check)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(tool=targets, acts=acts)
 def test_adding_a_never_makes_nothing_run_that_did_not(tool, acts):
     def check(step):
@@ -683,7 +684,7 @@ def test_adding_a_never_makes_nothing_run_that_did_not(tool, acts):
     on_each_step(tool, acts, check)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(tool=targets, acts=acts)
 def test_revoking_what_allows_makes_nothing_run_that_did_not(tool, acts):
     def check(step):
@@ -731,7 +732,7 @@ def runs(case, *, revoked=None):
     return bool(ran)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(case=cases, denial=grants, data=st.data())
 def test_in_no_mode_does_a_never_make_a_call_run(case, denial, data):
     place = data.draw(st.integers(0, len(case.grants)))
@@ -741,7 +742,7 @@ def test_in_no_mode_does_a_never_make_a_call_run(case, denial, data):
     assert runs(more) <= runs(case)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(case=cases, data=st.data())
 def test_in_every_mode_revoking_is_as_if_it_had_never_been_granted(case, data):
     place = data.draw(st.integers(0, len(case.grants) - 1))
@@ -750,7 +751,7 @@ def test_in_every_mode_revoking_is_as_if_it_had_never_been_granted(case, data):
     assert runs(case, revoked=place) == runs(without)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(case=cases, data=st.data())
 def test_the_order_of_grants_does_not_matter(case, data):
     assert runs(attrs.evolve(case, grants=data.draw(st.permutations(case.grants)))) == runs(case)
@@ -836,7 +837,7 @@ async def approved_and_fetched(host, result):
     return await host.approvals.result(result.error.details["proposal_id"])
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(behaviour=st.sampled_from(BEHAVIOURS), arguments=in_order)
 def test_what_was_approved_comes_to_the_same_as_what_runs_unasked(behaviour, arguments):
     direct = asyncio.run(through("auto", behaviour, arguments, itself))
@@ -845,7 +846,7 @@ def test_what_was_approved_comes_to_the_same_as_what_runs_unasked(behaviour, arg
     assert same(late) == same(direct)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @example(behaviour=_echo, arguments={"b": 1, "a": 2})
 @given(behaviour=st.sampled_from(BEHAVIOURS), arguments=json_objects)
 def test_what_was_approved_runs_with_its_arguments_in_the_order_in_which_they_came(behaviour, arguments):
@@ -855,7 +856,7 @@ def test_what_was_approved_runs_with_its_arguments_in_the_order_in_which_they_ca
     assert same(late) == same(direct)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(behaviour=st.sampled_from(BEHAVIOURS), arguments=json_objects)
 def test_a_result_that_is_fetched_later_is_the_one_that_was_given(behaviour, arguments):
     given = asyncio.run(through("approve", behaviour, arguments, approved))

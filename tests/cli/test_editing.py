@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import examples
 
 from agentos.cli.app import Fail
 from agentos.cli.manifest_edit.editing import add_pack, applied, edit
@@ -438,7 +439,7 @@ plain_values = st.recursive(
 
 
 @pytest.mark.parametrize("ending", TEXTS)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(options=st.dictionaries(st.text('abc-_. "é', min_size=1, max_size=5), plain_values, max_size=3))
 def test_whatever_options_are_added_are_read_back(tmp_path_factory, ending, options):
     path = tmp_path_factory.mktemp("edit") / f"agentos.{ending}"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit import descriptor, pack, states
+from thorough import examples
 
 from agentos import EntryState, ExtensionManager
 from agentos.base.locks import ChangeLocks
@@ -34,7 +35,7 @@ class Slow:
         return {"on_activate": lambda context: change(True), "on_deactivate": lambda context: change(False)}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32))
 def test_hundreds_of_interleaved_changes_end_in_the_state_that_the_facts_ask_for(seed):
     asyncio.run(storm(seed))

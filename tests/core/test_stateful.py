@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from kit import Boom
+from thorough import examples
 
 from agentos import Descriptor, EntryState, ExtensionManager, ExtensionPack, HookError, PackEntry
 
@@ -376,5 +377,5 @@ class Stacks(RuleBasedStateMachine):
         return self.eligible(model_without_failure)
 
 
-Stacks.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Stacks.TestCase.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)
 TestStacks = Stacks.TestCase

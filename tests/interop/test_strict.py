@@ -7,6 +7,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
+from thorough import examples
 
 from agentos.interop._strict_schemas import NotStrictError, Restorer, strict_schema
 
@@ -369,7 +370,7 @@ def instance(draw: Any, schema: dict[str, Any], root: dict[str, Any], depth: int
     return draw(TYPED[kind])
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(roots(), st.data())
 def test_what_fits_the_strict_schema_fits_the_original_without_its_nulls(root, data):
     made = strict_or_reject(root)
@@ -392,7 +393,7 @@ def parts(schema: Any) -> Any:
         yield from parts(inner)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(roots())
 def test_a_strict_schema_stays_within_the_subset(root):
     made = strict_or_reject(root)
@@ -407,7 +408,7 @@ def test_a_strict_schema_stays_within_the_subset(root):
             assert part["additionalProperties"] is False
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(roots(), st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(KEYS), inner)))
 def test_the_way_back_never_raises(root, value):
     try:

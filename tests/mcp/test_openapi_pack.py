@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from kit import Recorder
 from loopback import Site, serving
 from ruamel.yaml import YAML
+from thorough import examples
 
 from agentos import PUBLIC, AgentOS, AgentOSError, ExtensionManifest, ExtensionPack, Principal, ToolCall, tool
 from agentos._version import __version__
@@ -734,7 +735,7 @@ def places(node, path=()):
 PLACES = list(places(PETS))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.sampled_from(ODD)), min_size=1, max_size=3))
 def test_whatever_a_document_says_it_is_a_pack_or_is_refused(changes):
     document = copy.deepcopy(PETS)

@@ -10,6 +10,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import examples
 
 from agentos import PUBLIC, Descriptor, ExtensionPack, SecretRequirement, Tool, Toolset, tool
 from agentos.tools.lint import findings as lint
@@ -826,7 +827,7 @@ descriptors = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(tools() | descriptors, max_size=4))
 def test_lint_never_raises_whatever_a_pack_brings(offered):
     found = lint_pack(ExtensionPack("p", None, offered))
@@ -835,7 +836,7 @@ def test_lint_never_raises_whatever_a_pack_brings(offered):
     assert not [finding for finding in found if "the rule raised" in finding.message]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(tools())
 def test_what_lint_says_can_be_printed(subject):
     for finding in lint_tool(subject, "p:t"):

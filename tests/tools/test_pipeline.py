@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit import Recorder
+from thorough import examples
 
 from agentos import (
     PUBLIC,
@@ -369,7 +370,7 @@ async def test_every_path_ends_in_exactly_one_result(host, name, arguments, expe
     assert_is_a_result(results[0], expected)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     name=st.one_of(
         st.text(), st.sampled_from([one.name for one in PACK if "hang" not in one.name]), st.none(), st.integers()

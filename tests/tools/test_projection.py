@@ -18,6 +18,7 @@ import attrs
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from thorough import examples
 
 from agentos import PUBLIC, AgentOS, ExtensionPack, Principal, ToolCall, ToolContext, ToolDefinitionError, tool
 from agentos.openapi.document import OpenAPIDocument
@@ -894,7 +895,7 @@ MEDIA = ["application/json", "application/x-www-form-urlencoded", "text/plain"]
 
 
 @pytest.mark.parametrize("media", MEDIA)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     a=SEGMENTS, b=SEGMENTS, q=TEXT, many=st.lists(TEXT, max_size=3), deep=TEXT, header=VISIBLE, cookie=OCTETS, body=TEXT
 )
@@ -922,7 +923,7 @@ def test_every_argument_arrives_as_it_is_and_where_it_belongs(
     assert read_body(media, base64.b64decode(asked["body"])) == body
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(fields=st.dictionaries(TEXT, st.one_of(TEXT, st.lists(TEXT, min_size=1, max_size=2)), min_size=1, max_size=3))
 @example(fields={"a": NASTY})
 def test_every_field_of_a_form_of_parts_arrives_as_it_is_or_is_refused(fields):
@@ -947,7 +948,7 @@ def test_every_field_of_a_form_of_parts_arrives_as_it_is_or_is_refused(fields):
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(text=st.text(max_size=20), place=st.sampled_from(["path", "query", "header", "cookie"]))
 @example(text="a\r\nHost: evil", place="header")
 @example(text="a; admin=1", place="cookie")

@@ -25,6 +25,7 @@ import referencing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from thorough import examples
 
 from agentos import PUBLIC, ToolDefinitionError, tool
 from agentos.schema.validation import ARGUMENTS_LIMIT, BadArguments, Checker, compile_schema, problems_of
@@ -711,7 +712,7 @@ CHECKERS = [
 ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from(CHECKERS), garbage)
 def test_garbage_as_arguments_never_raises_anything_but_bad_arguments(checker, raw):
     with contextlib.suppress(BadArguments):
@@ -732,7 +733,7 @@ def problems_with(checker, raw):
     return ()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.sampled_from(CHECKERS), near_misses)
 def test_every_problem_is_one_line_with_a_path(checker, raw):
     for problem in problems_with(checker, raw):
@@ -770,7 +771,7 @@ def test_a_schema_may_be_any_mapping_with_any_sequences(schema):
     compile_schema(schema, "w")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -1077,7 +1078,7 @@ def we_say(schema, instance):
     return compile_schema(schema, "w").is_valid(instance)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(st.data())
 def test_instances_made_for_a_random_schema_are_valid_to_us_and_to_the_reference(data):
     shape = data.draw(roots)
@@ -1086,7 +1087,7 @@ def test_instances_made_for_a_random_schema_are_valid_to_us_and_to_the_reference
     assert (we_say(shape.schema, instance), reference_says(shape.schema, instance)) == (True, True)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(st.data())
 def test_instances_made_against_a_random_schema_are_invalid_to_us_and_to_the_reference(data):
     shape = data.draw(roots)
@@ -1095,7 +1096,7 @@ def test_instances_made_against_a_random_schema_are_invalid_to_us_and_to_the_ref
     assert (we_say(shape.schema, instance), reference_says(shape.schema, instance)) == (False, False)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data(), st.booleans())
 def test_a_checker_takes_from_text_and_from_mappings_what_the_reference_takes(data, is_good):
     members = data.draw(st.dictionaries(st.sampled_from("abc"), shapes, min_size=1, max_size=3))
@@ -1169,7 +1170,7 @@ soup_values = st.recursive(
 DEFS = {"a": {"type": ["string", "object"], "maxProperties": 1}, "b": {"properties": {"a": {"$ref": "#/$defs/a"}}}}
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(keywords(soups), st.lists(soup_values, min_size=1, max_size=5))
 def test_any_keywords_side_by_side_mean_to_us_what_they_mean_to_the_reference(schema, instances):
     schema = {**schema, "$defs": DEFS}
