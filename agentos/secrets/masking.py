@@ -69,9 +69,9 @@ class Masker:
             return self.cleanse(value)
         if isinstance(value, str | Mapping | list | tuple):
             masked = self.mask_data(value)
-            return value if masked == value and self.mask(_safe_repr(value)) == _safe_repr(value) else masked
-        said = _safe_repr(value) + _safe_str(value)
-        return value if self.mask(said) == said else self.mask(_safe_repr(value))
+            return value if masked == value and self.mask(safe_repr(value)) == safe_repr(value) else masked
+        said = safe_repr(value) + _safe_str(value)
+        return value if self.mask(said) == said else self.mask(safe_repr(value))
 
     def describe(self, error: BaseException) -> str:
         """Name an exception and its message in one line, masked."""
@@ -90,7 +90,7 @@ class Masker:
             return False
         seen.add(id(error))
         notes = getattr(error, "__notes__", ())
-        said = [_safe_str(error), _safe_repr(error), _safe_repr(error.args), _safe_repr(notes)]
+        said = [_safe_str(error), safe_repr(error), safe_repr(error.args), safe_repr(notes)]
         said += [note for note in notes if isinstance(note, str)] if isinstance(notes, list | tuple) else []
         if any(self.mask(text) != text for text in said):
             return True
@@ -106,7 +106,8 @@ def _safe_str(value: object) -> str:
         return ""
 
 
-def _safe_repr(value: object) -> str:
+def safe_repr(value: object) -> str:
+    """Return what *value* says of itself, or its type if it can't."""
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 - as above
@@ -187,7 +188,7 @@ def _formatted(msg: object, args: tuple[object, ...]) -> str:
     try:
         return text % (args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args)
     except Exception:  # noqa: BLE001 - foreign objects and formats
-        return f"{text} {_safe_repr(args)}"
+        return f"{text} {safe_repr(args)}"
 
 
 def _render(exc_info: Any) -> str:
