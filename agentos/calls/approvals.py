@@ -59,7 +59,7 @@ class Approvals:
         self._proposals = proposals
         self._executor = executor
         self._catalog = executor.catalog
-        self._bindings = Bindings(executor.catalog)
+        self._bindings = Bindings(executor.catalog, store.seal)
         self._results = executor.results
         self._access = access
         self._policy = access.policy
@@ -256,6 +256,7 @@ class Approvals:
         self, invocation: Invocation, reason: str, *, replaces: str | None = None, by: str | None = None
     ) -> Proposal:
         preview = await self._preview(invocation)
+        await self._store.open()
         now = datetime.fromtimestamp(self._clock(), UTC)
         ready, arguments = invocation.ready, invocation.arguments
         entry = ready.entry
@@ -334,7 +335,7 @@ class Approvals:
                 raise ProposalError(fault)
         except ProposalError as error:
             return self._invalid(str(error), stored, by)
-        invocation.approval = Approval(proposal.id, frozenset(self._bindings.beneath(ready)))
+        invocation.approval = Approval(proposal.id, self._bindings.shown_beneath(ready))
         invocation.decision = Decision("run", "approved", f"proposal {proposal.id} was approved")
         if asking is not None:
             asking.approved_run = invocation

@@ -131,10 +131,11 @@ class Results:
                 f"the tool did run, but what it returned is not JSON: {error}",
                 meta,
             )
-        content = as_text(output)
         if self._masker.knows_any:
             output = self._masker.mask_data(output)
-            content = self._masker.mask(content)
+            content = self._masker.mask(as_text(output))
+        else:
+            content = as_text(output)
         if len(content) > self._content_limit:
             return self._clamped(ToolResult(success=True, output=output, content=content, meta=meta))
         return ToolResult(True, output, content, None, None, False, meta)
@@ -184,7 +185,7 @@ class Results:
         if error is None:
             return None if result.success else ToolError("ToolRaised", "the tool reported a failure without saying why")
         details = self._masker.mask_data(_json_or_nothing(error.details))
-        return ToolError(str(error.type), self._masker.mask(str(error.message)), details)
+        return ToolError(self._masker.mask(str(error.type)), self._masker.mask(str(error.message)), details)
 
     def _clamped(self, result: ToolResult) -> ToolResult:
         """Cut content to what a model is given; the whole stays in output, up to its own limit."""

@@ -1,15 +1,14 @@
 """Known values never leave: every text that goes out passes here."""
 
-import base64
 import functools
-import html
-import json
 import logging
-import re
+import math
+import sys
 import traceback
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
-from urllib.parse import quote, quote_plus
+
+from agentos.secrets.spellings import Span, Spellings, with_plain_letters, without_breaks
 
 logging.getLogger("agentos").addHandler(logging.NullHandler())
 
@@ -17,6 +16,10 @@ MASK = "***"
 _SHORTEST = 4
 _INNOCENT = frozenset({"true", "false", "none", "null", "auto", "http", "https", "localhost"})
 _CHAIN_LIMIT = 100
+_DIGITS = 1_000
+"""How many digits of a value are read as a number."""
+SPELLED = 1_000
+"""Of how many values all spellings are looked for; those that are learned later are hidden as they are."""
 
 
 class Masker:
@@ -28,7 +31,12 @@ class Masker:
 
     def __init__(self) -> None:
         self._values: set[str] = set()
-        self._pattern: re.Pattern[str] | None = None
+        self._numbers: set[float] = set()
+        self._spelled: list[Spellings] = []
+        self._unspelled: list[str] = []
+        self._clues: tuple[str, ...] = ()
+        self._whole_clues: tuple[str, ...] = ()
+        self._shortest = self._shortest_whole = sys.maxsize
 
     @property
     def knows_any(self) -> bool:
@@ -36,32 +44,73 @@ class Masker:
         return bool(self._values)
 
     def learn(self, value: str) -> None:
-        """Hide *value* from now on, also where it is quoted for a URL, JSON or an HTTP header."""
+        """Hide *value* from now on, also where it is encoded as `agentos.secrets.spellings` knows."""
         for one in {value, value.strip()}:
             if one not in self._values and len(one) >= _SHORTEST and one.lower() not in _INNOCENT:
                 self._values.add(one)
-                self._pattern = None
+                self._learn(one)
+
+    def _learn(self, value: str) -> None:
+        self._numbers.update(_numbers_of(value))
+        if len(self._spelled) < SPELLED:
+            spellings = Spellings(value)
+            self._spelled.append(spellings)
+            self._clues += (spellings.clue,)
+            self._whole_clues += spellings.whole_clues
+            self._shortest_whole = min(self._shortest_whole, spellings.shortest_whole)
+        else:
+            self._unspelled.append(value)
+            self._clues += (value,)
+        self._shortest = min(self._shortest, len(value.replace("\r\n", "\n")))
 
     def mask(self, text: str) -> str:
         """Return *text* without any known value."""
-        if not self._values:
+        if len(text) < self._shortest or not self._may_hold_any(text):
             return text
-        if self._pattern is None:
-            forms = {form for value in self._values for form in _forms(value)}
-            self._pattern = re.compile("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True)))
-        return self._pattern.sub(MASK, text)
+        parts, last = [], 0
+        for start, end in _merged(sorted(self._found(text))):
+            parts += [text[last:start], MASK]
+            last = end
+        return "".join([*parts, text[last:]]) if parts else text
+
+    def _may_hold_any(self, text: str) -> bool:
+        """Tell in little time that a text holds no known value, as nearly all do not."""
+        if any(map(text.__contains__, self._clues)):
+            return True
+        if len(text) >= self._shortest_whole and any(map(without_breaks(text).__contains__, self._whole_clues)):
+            return True
+        plain = with_plain_letters(text)
+        return plain is not text and any(map(plain.__contains__, self._clues))
+
+    def _found(self, text: str) -> Iterator[Span]:
+        """Yield where known values stand in *text*."""
+        plain, joined = with_plain_letters(text), without_breaks(text)
+        for one in self._spelled:
+            if plain != text and one.clue in plain:
+                yield from one.in_coded_text(text)
+            elif one.clue in text:
+                yield from one.in_text(text)
+            if any(clue in joined for clue in one.whole_clues):
+                yield from one.in_folded_text(text)
+        for value in self._unspelled:
+            yield from _places(value, text)
 
     def mask_data(self, data: Any) -> Any:
-        """Return *data* with every known value hidden in its strings, keys included."""
+        """Return *data* with every known value hidden in its strings, keys included, and where it is a number."""
         if not self._values:
             return data
-        if isinstance(data, str):
-            return self.mask(data)
-        if isinstance(data, Mapping):
+        kind = type(data)
+        if kind is str:
+            return data if len(data) < self._shortest else self.mask(data)
+        if kind is int or kind is float:
+            return MASK if self._numbers and abs(data) in self._numbers else data
+        if data is None or kind is bool:
+            return data
+        if kind is dict or isinstance(data, Mapping):
             return {self.mask_data(key): self.mask_data(item) for key, item in data.items()}
         if isinstance(data, list | tuple):
             return [self.mask_data(item) for item in data]
-        return data
+        return self.mask(data) if isinstance(data, str) else self.mask_object(data)
 
     def mask_object(self, value: Any) -> Any:
         """Return *value*, whatever it is, or what it says of itself masked if that has a known value in it."""
@@ -69,9 +118,9 @@ class Masker:
             return self.cleanse(value)
         if isinstance(value, str | Mapping | list | tuple):
             masked = self.mask_data(value)
-            return value if masked == value and self.mask(_safe_repr(value)) == _safe_repr(value) else masked
-        said = _safe_repr(value) + _safe_str(value)
-        return value if self.mask(said) == said else self.mask(_safe_repr(value))
+            return value if masked == value and self.mask(safe_repr(value)) == safe_repr(value) else masked
+        said = safe_repr(value) + _safe_str(value)
+        return value if self.mask(said) == said else self.mask(safe_repr(value))
 
     def describe(self, error: BaseException) -> str:
         """Name an exception and its message in one line, masked."""
@@ -90,7 +139,7 @@ class Masker:
             return False
         seen.add(id(error))
         notes = getattr(error, "__notes__", ())
-        said = [_safe_str(error), _safe_repr(error), _safe_repr(error.args), _safe_repr(notes)]
+        said = [_safe_str(error), safe_repr(error), safe_repr(error.args), safe_repr(notes)]
         said += [note for note in notes if isinstance(note, str)] if isinstance(notes, list | tuple) else []
         if any(self.mask(text) != text for text in said):
             return True
@@ -106,43 +155,46 @@ def _safe_str(value: object) -> str:
         return ""
 
 
-def _safe_repr(value: object) -> str:
+def safe_repr(value: object) -> str:
+    """Return what *value* says of itself, or its type if it can't."""
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 - as above
         return f"<{type(value).__name__}>"
 
 
-def _forms(value: str) -> set[str]:
-    """Return the spellings in which a value turns up: quoted for a URL, JSON, Python or an HTTP header."""
-    encoded = value.encode("utf-8", "surrogatepass")
-    quoted = {quote(encoded, safe=""), quote(encoded), quote_plus(encoded), quote_plus(encoded, safe="/")}
-    lowered = {re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in quoted}
-    shown = repr(value + "'\"")[1:-1]  # with both quotes in it, Python escapes the apostrophe
-    return {
-        value,
-        *quoted,
-        *lowered,
-        json.dumps(value)[1:-1],
-        json.dumps(value)[1:-1].replace("/", "\\/"),
-        json.dumps(value, ensure_ascii=False)[1:-1],
-        *(_escaped(value, special, form) for special, form in _ESCAPES),
-        repr(value)[1:-1],
-        shown[: -len("\\'\"")],
-        html.escape(value),
-        base64.b64encode(encoded).decode(),
-        base64.urlsafe_b64encode(encoded).decode(),
-        base64.b64encode(encoded).decode().rstrip("="),
-        base64.urlsafe_b64encode(encoded).decode().rstrip("="),
-    }
+def _numbers_of(value: str) -> Iterator[float]:
+    """Yield the numbers that *value* is when it stands as one; few digits are no secret."""
+    if not value.isascii() or not set(value) <= set("0123456789.eE+-") or len(value) > _DIGITS:
+        return
+    for read in (int, float):
+        try:
+            number = abs(read(value))
+        except ValueError:
+            continue
+        if math.isfinite(number) and sum(digit.isdigit() for digit in repr(number)) >= _SHORTEST:
+            yield number
 
 
-_ESCAPES = (("<>&", "\\u{:04x}"), ("<>&", "\\u{:04X}"), ("\"&'+<>`", "\\u{:04X}"))
-"""What writers of JSON for web pages escape that others leave, and how: those of Go and of .NET among them."""
+def _places(value: str, text: str) -> Iterator[Span]:
+    at = text.find(value)
+    while at >= 0:
+        yield at, at + len(value)
+        at = text.find(value, at + len(value))
 
 
-def _escaped(value: str, special: str, form: str) -> str:
-    return "".join(form.format(ord(one)) if one in special else json.dumps(one)[1:-1] for one in value)
+def _merged(spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield *spans*, which are in order, with those that overlap made one."""
+    last: Span | None = None
+    for start, end in spans:
+        if last is not None and start < last[1]:
+            last = last[0], max(last[1], end)
+            continue
+        if last is not None:
+            yield last
+        last = start, end
+    if last is not None:
+        yield last
 
 
 class _Masked(Exception):  # noqa: N818 - stands in for an exception of any name
@@ -187,7 +239,7 @@ def _formatted(msg: object, args: tuple[object, ...]) -> str:
     try:
         return text % (args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args)
     except Exception:  # noqa: BLE001 - foreign objects and formats
-        return f"{text} {_safe_repr(args)}"
+        return f"{text} {safe_repr(args)}"
 
 
 def _render(exc_info: Any) -> str:

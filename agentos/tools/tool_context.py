@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Approval:
-    """What a person approved: a proposal, and the tools beneath, by id and definition, that it showed."""
+    """What a person approved: a proposal, and the tools beneath that it showed."""
 
     proposal: str
-    beneath: frozenset[tuple[str, str]] = frozenset()
+    is_shown: Callable[["ReadyTool"], bool] = attrs.field(eq=False, repr=False)
+    """Tell whether a tool beneath is as it was when the proposal was approved."""
 
 
 class CallUnderWay(Protocol):

@@ -1464,6 +1464,11 @@ def snapshot(store, folder):
     return target
 
 
+def manifest_of(one):
+    """Return a manifest whose one entry makes a pack, always by the same factory."""
+    return [lambda: one]
+
+
 async def cut_off(tmp_path, **fields):
     """Return the store of a host that died while it applied its one proposal, and the proposal's details."""
     started, opened = asyncio.Event(), asyncio.Event()
@@ -1473,7 +1478,7 @@ async def cut_off(tmp_path, **fields):
         await opened.wait()
 
     store = tmp_path / "agentos.db"
-    async with hosted(store, pack("p", acting([], execute=waits, **fields))) as host:
+    async with hosted(store, extension_manifest=manifest_of(pack("p", acting([], execute=waits, **fields)))) as host:
         details = await proposed(host, principal=ANN)
         task = asyncio.ensure_future(host.approvals.approve(details["token"]))
         await started.wait()
@@ -1486,7 +1491,7 @@ async def cut_off(tmp_path, **fields):
 async def test_what_was_being_applied_when_the_host_died_is_unknown_and_never_runs_again(tmp_path, log):
     store, details = await cut_off(tmp_path)
     for _ in range(2):
-        async with hosted(store, extension_manifest=[lambda: pack("p", acting(log))]) as host:
+        async with hosted(store, extension_manifest=manifest_of(pack("p", acting(log)))) as host:
             assert await state(host, details) == "unknown"
             await not_applied(host, details, "unknown")
             assert await host.approvals.result(details["proposal_id"]) is None
@@ -1496,7 +1501,7 @@ async def test_what_was_being_applied_when_the_host_died_is_unknown_and_never_ru
 
 async def test_what_was_cut_off_runs_again_once_if_its_tool_is_idempotent(tmp_path, log):
     store, details = await cut_off(tmp_path, idempotent=True)
-    manifest = [lambda: pack("p", acting(log, idempotent=True))]
+    manifest = manifest_of(pack("p", acting(log, idempotent=True)))
     async with hosted(store, extension_manifest=manifest) as host:
         assert kind(await host.approvals.result(details["proposal_id"])) == "ok"
         assert await state(host, details) == "applied"
@@ -1508,7 +1513,7 @@ async def test_what_was_cut_off_runs_again_once_if_its_tool_is_idempotent(tmp_pa
 async def test_what_was_cut_off_does_not_run_again_with_another_definition(tmp_path, log):
     store, details = await cut_off(tmp_path, idempotent=True)
     changed = pack("p", acting(log, idempotent=True, description="Do worse."))
-    async with hosted(store, extension_manifest=[lambda: changed], pins="off") as host:
+    async with hosted(store, extension_manifest=manifest_of(changed), pins="off") as host:
         assert await host.approvals.result(details["proposal_id"]) is None
         assert await state(host, details) == "unknown"
     assert log == []

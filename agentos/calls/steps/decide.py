@@ -105,7 +105,7 @@ def _decision(invocation: Invocation, policy: Any, why: str) -> tuple[Decision, 
         mode=access.policy.mode,
     )
     decision, approval = decide_on(question), invocation.approval
-    was_shown = approval is not None and (ready.qualified_id, ready.definition) in approval.beneath
+    was_shown = approval is not None and approval.is_shown(ready)
     if approval is not None and was_shown and decision.answer != "run" and decision.step not in ("access", "denials"):
         reason = f"{ready.qualified_id} runs beneath the tool that proposal {approval.proposal} approved"
         return Decision("run", "approved", reason), None

@@ -4,13 +4,14 @@ parse_servers   what a manifest says of its servers -> Server values
 entries_of      a manifest -> one PackEntry for each server, to be loaded after its packs
 """
 
-import functools
 import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
+
+import attrs
 
 from agentos.base.extras import import_extra
 from agentos.errors import ManifestError, Problem
@@ -30,6 +31,8 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _REFERENCE_START = "${secret:"
 _OWN_HEADERS = frozenset({"accept", "accept-encoding", "content-type", "content-length", "host", "transfer-encoding"})
 
+_REACHED = ("command", "args", "env", "cwd", "url", "headers")
+
 # -- from a manifest ---------------------------------------------------------------------------------------------
 
 
@@ -40,7 +43,7 @@ def server_entries(manifest: ExtensionManifest, *, limits: Any = None) -> list[P
 
 def _entry(server: ServerSpec, limits: Any) -> PackEntry:
     return PackEntry(
-        factory=functools.partial(_make_pack, server, limits),
+        factory=_PackFactory(server, limits),
         identifier=server.owner,
         options={"secrets": server.own_secrets} if server.own_secrets else {},
         priority=server.priority,
@@ -50,11 +53,23 @@ def _entry(server: ServerSpec, limits: Any) -> PackEntry:
     )
 
 
-def _make_pack(server: ServerSpec, limits: Any) -> ExtensionPack:
-    import_extra("mcp", "mcp")
-    from agentos.mcp.client.bridge import make_pack  # the SDK takes most of a second to import
+@attrs.frozen
+class _PackFactory:
+    """Makes the pack of a server."""
 
-    return make_pack(server, limits)
+    server: ServerSpec
+    limits: Any
+
+    @property
+    def bound_to(self) -> Mapping[str, Any]:
+        """Return what a proposal of one of its tools is bound to: how the server is reached, with no secret in it."""
+        return {name: getattr(self.server, name) for name in _REACHED}
+
+    def __call__(self) -> ExtensionPack:
+        import_extra("mcp", "mcp")
+        from agentos.mcp.client.bridge import make_pack  # the SDK takes most of a second to import
+
+        return make_pack(self.server, self.limits)
 
 
 def parse_servers(raw: Mapping[str, Any], origin: str = "manifest") -> list[ServerSpec]:

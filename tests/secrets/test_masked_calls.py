@@ -1,0 +1,141 @@
+"""What a call gives away: no known value, in any encoding, in its result, its events, its records and its logs."""
+
+import base64
+import html
+import json
+import logging
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from urllib.parse import quote
+
+import attrs
+import pytest
+
+from agentos import PUBLIC, AgentOS, Descriptor, ExtensionPack, SecretRequirement, Tool, ToolCall, ToolError, ToolResult
+
+TEXT = 'it\'s-"sk"/é 0123456789abcdef'
+DIGITS = "9081726354"
+SECRETS = {"demo.text": TEXT, "demo.digits": DIGITS}
+
+
+@asynccontextmanager
+async def hosted(execute, **options):
+    """Run a host whose one tool knows both secrets."""
+    tool = Tool.from_schema(
+        name="leak",
+        description="Give it away.",
+        effect="read",
+        required_access=PUBLIC,
+        input_schema={"type": "object"},
+        execute=execute,
+    )
+    needs = tuple(SecretRequirement(id) for id in SECRETS)
+    async with AgentOS(extension_secrets=SECRETS, audit_arguments=True, **options) as host:
+        pack = ExtensionPack("p", "1.0", [Descriptor("tool", "leak", tool, required_secrets=needs)])
+        assert (await host.extensions.load_pack(pack)).status == "loaded"
+        yield host
+
+
+def said(result):
+    return json.dumps(attrs.asdict(result), default=repr, ensure_ascii=False)
+
+
+async def called(execute, arguments=None, **options):
+    async with hosted(execute, **options) as host:
+        return await host.tools.process_tool_call(ToolCall("leak", arguments or {}))
+
+
+ENCODED = {
+    "html": html.escape(TEXT),
+    "html with apos": html.escape(TEXT, quote=False).replace("'", "&apos;").replace('"', "&#034;"),
+    "json in json": json.dumps(json.dumps(TEXT)),
+    "repr of bytes": repr(TEXT.encode()),
+    "ascii": ascii(TEXT),
+    "base64 in lines": base64.encodebytes(TEXT.encode() * 3).decode(),
+    "hex": TEXT.encode().hex().upper(),
+    "quoted": quote(TEXT, safe="").lower(),
+}
+
+
+@pytest.mark.parametrize("form", ENCODED)
+async def test_an_encoded_value_is_hidden_in_output_and_content(form):
+    result = await called(lambda args, context: {"text": f"a {ENCODED[form]} b", "list": [ENCODED[form]]})
+
+    assert "0123456789abcdef" not in said(result)
+    assert ENCODED[form].strip("\"'b") not in said(result)
+    assert "***" in result.output["text"]
+    assert "***" in result.content
+
+
+@pytest.mark.parametrize("form", ENCODED)
+async def test_an_encoded_value_is_hidden_in_an_error(form):
+    def execute(args, context):
+        raise ValueError(ENCODED[form])
+
+    result = await called(execute)
+
+    assert ENCODED[form] not in said(result)
+    assert "***" in result.error.message
+
+
+@pytest.mark.parametrize("number", [int(DIGITS), float(DIGITS), -int(DIGITS), Decimal(DIGITS)], ids=repr)
+async def test_a_value_of_digits_is_hidden_as_a_number(number):
+    result = await called(lambda args, context: {"pin": number, "other": 12})
+
+    assert result.output == {"pin": "***", "other": 12}
+    assert json.loads(result.content) == result.output
+    assert "9081726354" not in said(result)
+
+
+async def test_a_value_is_hidden_in_keys():
+    result = await called(lambda args, context: {TEXT: {int(DIGITS): 1}})
+
+    assert result.output == {"***": {"***": 1}}
+
+
+async def test_a_value_is_hidden_in_all_of_a_tools_own_result():
+    def execute(args, context):
+        error = ToolError(f"Bad{TEXT}", f"no {TEXT}", {TEXT: int(DIGITS)})
+        return ToolResult(
+            success=False,
+            output={TEXT: TEXT},
+            content=TEXT,
+            error=error,
+            state=[TEXT],
+            meta={TEXT: [TEXT, int(DIGITS)]},
+        )
+
+    result = await called(execute)
+
+    assert result.error == ToolError("Bad***", "no ***", {"***": "***"})
+    assert (result.output, result.content, result.state) == ({"***": "***"}, "***", ["***"])
+    assert result.meta["***"] == ["***", "***"]
+    assert "0123456789abcdef" not in said(result)
+
+
+async def test_a_value_is_hidden_in_the_type_of_an_error_without_content():
+    result = await called(lambda args, context: ToolResult(success=False, error=ToolError(TEXT, "no")))
+
+    assert (result.error.type, result.content) == ("***", "***: no")
+
+
+async def test_a_value_is_hidden_in_events_records_and_logs(caplog):
+    caplog.set_level(logging.DEBUG)
+    heard = []
+
+    async def execute(args, context):
+        await context.report_progress(1, 2, f"{TEXT} {ENCODED['html']}")
+        await context.send_content(json.dumps({"pin": int(DIGITS), "key": ENCODED["json in json"]}))
+        context.logger.warning("it is %s", ENCODED["repr of bytes"], extra={"pin": int(DIGITS), "key": TEXT.encode()})
+        return ToolResult(success=False, error=ToolError(TEXT, "no"))
+
+    async with hosted(execute) as host:
+        host.extensions.on(heard.append)
+        await host.tools.process_tool_call(ToolCall("leak", {TEXT: [int(DIGITS), ENCODED["hex"]]}))
+        records = await host.audit.records()
+
+    logged = [repr(vars(record)) for record in caplog.records if record.name.startswith("agentos")]
+    for text in (repr(heard), repr(records), *logged):
+        assert "0123456789abcdef" not in text
+        assert DIGITS not in text
+        assert ENCODED["hex"] not in text
