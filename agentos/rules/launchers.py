@@ -138,7 +138,7 @@ _TABLE: Final[tuple[Iterator[tuple[str, Launcher]], ...]] = (
     ),
     _rows("doas", "command", valued="-u -C"),
     _rows("pkexec", "command", valued="--user"),
-    _rows("su", "other", lines="-c --command --session-command", reads_input=True),
+    _rows("su", "other", skip=1, lines="-c --command --session-command", reads_input=True),
     _rows("runuser", "command", valued="-u --user -g --group -G --supp-group -s --shell", lines="-c --command"),
     _rows("sg newgrp", "line", skip=1, lines="-c", reads_input=True),
     _rows("gosu su-exec setuidgid s6-setuidgid envdir s6-envdir", "command", skip=1),
@@ -160,7 +160,12 @@ _TABLE: Final[tuple[Iterator[tuple[str, Launcher]], ...]] = (
     _rows("fakeroot", "command", valued="-l --lib -s -i -b --faked"),
     _rows("dbus-run-session dbus-launch xvfb-run ssh-agent gpg-agent", "command", valued="-s -n -e -f -p -w -t -a"),
     _rows("ip", None, commands="exec"),
-    _rows("docker podman nerdctl ctr lxc kubectl oc machinectl buildah", None, commands="run exec create shell --"),
+    _rows(
+        "docker podman nerdctl ctr lxc kubectl oc machinectl buildah",
+        None,
+        commands="run exec create shell --",
+        lines="--entrypoint",
+    ),
     _rows("lxc-attach lxc-execute", "command", valued="-n --name"),
     _rows("adb", None, commands="shell exec-out"),
     _rows("vagrant", None, lines="-c --command"),
@@ -170,6 +175,7 @@ _TABLE: Final[tuple[Iterator[tuple[str, Launcher]], ...]] = (
         valued="-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -P -Q -R -S -W -w",
         skip=1,
         settings="-o",
+        reads_input=True,
     ),
     _rows("sshpass", "command", valued="-p -f -d -P"),
     _rows("tmux screen", "line", valued="-L -S -f -c -t -s -n -e -x -y -p", lines="-X", reads_input=True),
@@ -244,7 +250,7 @@ _TABLE: Final[tuple[Iterator[tuple[str, Launcher]], ...]] = (
         "--open-files-in-pager submodule:foreach --tree-filter --index-filter --msg-filter --env-filter "
         "--commit-filter --parent-filter --tag-name-filter",
         commands="bisect:run submodule:foreach",
-        hint=r"^ext::|^--exec-path=|^--config-env|!",
+        hint=r"^ext::|^--exec-path=|^--config-env|^!|=!",
     ),
     _rows("hg", None, settings="--config"),
     _rows("svn", None, settings="--config-option", lines="--diff-cmd --editor-cmd --diff3-cmd"),
@@ -343,7 +349,7 @@ def _launches_of(launcher: Launcher, words: Words, place: int) -> Iterator[Launc
         yield from _assigned(words, place)
     if launcher.operands in ("command", "line"):
         yield from _by_operands(launcher, words, operand if is_sure else place + 1, is_sure=is_sure)
-    if launcher.reads_input and _is_left_to_input(words[place + 1 :]):
+    if launcher.reads_input and _is_left_to_input(words[place + 1 :], has_operands=operand < len(words)):
         yield Launch(len(words))
 
 
@@ -495,8 +501,8 @@ def _value_in(word: str, option: str) -> str | None:
     return word[len(option) :].lstrip("=") if option[:1] == "-" and word.startswith(option) else None
 
 
-def _is_left_to_input(arguments: Sequence[str]) -> bool:
-    """Tell whether nothing but options is said, none of which asks for the version or for help."""
+def _is_left_to_input(arguments: Sequence[str], *, has_operands: bool) -> bool:
+    """Tell whether no operand says what to run, and no option asks for the version or for help."""
     if any(word in _ASKS_ABOUT_ITSELF for word in arguments):
         return False
-    return "-s" in arguments or all(word[:1] == "-" for word in arguments)
+    return not has_operands or "-s" in arguments or all(word[:1] == "-" for word in arguments)

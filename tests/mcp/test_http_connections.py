@@ -21,9 +21,9 @@ NEVER = 3600
 """Seconds that no test lasts."""
 
 SERVER = """
-import asyncio, json, resource, sys
+import asyncio, json, os, resource, sys
 
-descriptors, tokens, limits = json.loads(sys.argv[1])
+descriptors, held, tokens, limits = json.loads(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
 
 from agentos import AgentOS
@@ -33,6 +33,8 @@ from agentos.mcp.http.serving import HTTPLimits, serve_http
 
 async def main():
     async with AgentOS(mode="auto", budget=None) as host:
+        for _ in range(held):
+            os.open(os.devnull, os.O_RDONLY)
         ready = lambda address: print(address, flush=True)
         await serve_http(host, port=0, verifier=TokenFile(tokens), ready=ready, limits=HTTPLimits(**limits))
 
@@ -111,8 +113,8 @@ def serving(tmp_path):
     token = tokens.issue(Principal("alice", access={"mail.read"}))
 
     @contextmanager
-    def serve(descriptors=1024, path=(), **limits):
-        said = json.dumps([descriptors, str(tmp_path / "tokens.json"), {"headers": NEVER, **limits}])
+    def serve(descriptors=1024, held=0, path=(), **limits):
+        said = json.dumps([descriptors, held, str(tmp_path / "tokens.json"), {"headers": NEVER, **limits}])
         code = "".join(f"import sys; sys.path.insert(0, {str(folder)!r})\n" for folder in path) + SERVER
         with subprocess.Popen([sys.executable, "-c", code, said], stdout=subprocess.PIPE, text=True) as process:
             served = Served(process, token)
@@ -143,6 +145,13 @@ def test_connections_that_wait_keep_nobody_out(serving):
 
         assert served.status() == 200
         assert served.descriptors() < 128
+
+
+def test_descriptors_that_others_took_keep_nobody_out(serving):
+    with serving(descriptors=256, held=150, connections_per_address=2000) as served:
+        served.crowd(300, HALF)
+
+        assert [served.status() for _ in range(3)] == [200, 200, 200]
 
 
 @pytest.mark.proof
@@ -308,6 +317,19 @@ async def test_a_quarter_of_the_descriptors_is_kept_free(descriptors, connection
         door.enter(number).occupy()
 
     assert door.enter("one too many") is None
+
+
+async def test_a_table_that_shrinks_drops_those_who_wait_and_no_others():
+    door = Door(connections=40, connections_per_address=40, headers=NEVER)
+    for number in range(40):
+        door.enter(number)
+    for place in door.places[:30]:
+        place.occupy()
+
+    assert door.table.shrink()
+    assert door.dropped == list(range(30, 40))
+    assert door.enter("one more") is None
+    assert not door.table.shrink()
 
 
 async def test_a_share_shrinks_with_the_whole():

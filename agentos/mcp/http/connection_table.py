@@ -13,6 +13,9 @@ from agentos.mcp.http.gateway import HTTPLimits
 
 _KEPT_FREE: Final = 4
 """One descriptor in so many is left to whatever else the process opens: stores, tools, servers that it talks to."""
+_SPARE: Final = 16
+"""How many are freed at once where those have run out all the same."""
+_RECOVERY: Final = 60.0
 
 
 def descriptor_limit() -> int | None:
@@ -117,6 +120,7 @@ class ConnectionTable:
         most = limits.connections
         if descriptors is not None:
             most = max(1, min(most, descriptors - descriptors // _KEPT_FREE))
+        self._most = most
         self._all = _Crowd(most)
         self._share = max(1, limits.connections_per_address * most // limits.connections)
         self._by_address: WeakValueDictionary[str, _Crowd] = WeakValueDictionary()  # its connections keep a crowd
@@ -132,6 +136,14 @@ class ConnectionTable:
             return None
         return OpenConnection((crowd, self._all), self._headers, close)
 
-    def drop_one(self) -> bool:
-        """Drop the first of the connections that wait; False if none does."""
-        return self._all.drop_one()
+    def shrink(self) -> bool:
+        """Have fewer places for a minute, since others took the descriptors; False if nobody could be dropped."""
+        before = self._all.count
+        self._all.most = max(1, before - min(_SPARE, before // 2))
+        while self._all.count > self._all.most and self._all.drop_one():
+            pass
+        asyncio.get_running_loop().call_later(_RECOVERY, self._grow)
+        return self._all.count < before
+
+    def _grow(self) -> None:
+        self._all.most = self._most

@@ -84,7 +84,7 @@ class Acceptor:
             try:
                 connection, address = await asyncio.get_running_loop().sock_accept(listener)
             except OSError as error:  # of one connection that is gone again, or of descriptors that have run out
-                has_made_room = error.errno in _EXHAUSTED and self._table.drop_one()
+                has_made_room = error.errno in _EXHAUSTED and self._table.shrink()
                 await asyncio.sleep(0 if has_made_room else _RETRY)
             else:
                 self._take_in(connection, address[0])
