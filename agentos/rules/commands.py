@@ -5,7 +5,7 @@ anything may run, be written or be put in that the words don't show, the line is
 more cautious takes an opaque line for a match, whoever asks in order to be less cautious does not.
 
 A pattern over commands is a fence, not a wall: what a program does once it runs (`python x.py`, `make`) is not in its
-words.
+words. Programs that are known to run others (`agentos.rules.launchers`) are looked through.
 """
 
 import re
@@ -15,12 +15,13 @@ from typing import Any, Final
 import attrs
 
 from agentos.rules.argument_paths import LONGEST_TEXT, MOST_VALUES, Glob
+from agentos.rules.launchers import Words, is_unknown, launches, name_of
 
 LONGEST_COMMAND: Final = 10_000
 DEEPEST_COMMAND: Final = 3
 MOST_OPTIONS: Final = 16
-
-Words = tuple[str, ...]
+MOST_INNER_TEXT: Final = 100_000
+"""Characters of command lines within a command that are looked at; with more it is not understood."""
 
 
 def _words(*lines: str) -> frozenset[str]:
@@ -243,12 +244,20 @@ def _are_words(value: Sequence[Any]) -> bool:
     return all(isinstance(word, str) and "\0" not in word for word in value) and sum(map(len, value)) <= LONGEST_TEXT
 
 
-# What runs the command, and what runs the command line, that it is given. Only for the cautious direction.
-_SHELLS: Final = _words("ash bash dash eval ksh parallel script sh ssh su trap watch zsh")
-_RUNNERS: Final = _SHELLS | _words(
-    "builtin busybox chroot command doas env exec find flock ionice nice nohup nsenter setsid stdbuf strace sudo",
-    "systemd-run timeout unshare xargs",
-)
+@attrs.define
+class _Effort:
+    """What is left to spend on lines within lines, and those that were looked at."""
+
+    text: int = MOST_INNER_TEXT
+    lines: set[str] = attrs.field(factory=set)
+
+    def takes(self, line: str) -> bool:
+        """Tell whether *line* is to be looked at: it is new."""
+        if line in self.lines:
+            return False
+        self.lines.add(line)
+        self.text -= len(line)
+        return True
 
 
 @attrs.frozen
@@ -280,19 +289,36 @@ class CommandPattern:
         goes_on = words[-1].glob == "*"
         return cls(text, tuple(Glob(word.glob) for word in (words[:-1] if goes_on else words)), goes_on)
 
-    def matches(self, value: Any, *, widely: bool) -> bool:
+    def matches(self, value: Any, *, widely: bool, runs_others: bool = False) -> bool:
         """Tell whether *value*, a command line or a list of words, is what the pattern says.
 
         Widely: one command of it is, or it is opaque. The command word may then have a folder before it
         (`/bin/rm`), options with their values may stand before any further word of the pattern (`git -C dir push`),
-        and what a runner such as `sudo`, `xargs` or `sh -c` is given counts as a command too. Otherwise: nothing is
-        opaque and every command is; a word that the shell still expands is met by the final `*` alone.
+        and what a launcher such as `sudo`, `xargs` or `sh -c` is given counts as a command too, as does what may be a
+        command among the words of an unknown program. Otherwise: nothing is opaque and every command is; a word that
+        the shell still expands is met by the final `*` alone, and a launched command by words that are written out,
+        unless *runs_others* says that it may be any.
         """
         commands = commands_of(value)
         if widely:
-            return self._is_in(commands, DEEPEST_COMMAND)
-        fits = (self._fits(words, expanding) for words, expanding in _rows(commands))
-        return not commands.opaque and bool(commands.parts) and all(fits)
+            return self._is_in(commands, DEEPEST_COMMAND, _Effort())
+        if commands.opaque or not commands.parts:
+            return False
+        fits = all(self._fits(words, expanding) for words, expanding in _rows(commands))
+        return fits and (runs_others or all(self.launched_by(words) is None for words in commands.parts))
+
+    def launched_by(self, words: Words) -> str | None:
+        """Return the word of *words*, which fit, that makes them run a command the pattern does not write out."""
+        if self._is_literal:
+            return None
+        for launch in launches(words):
+            if launch.place >= len(self._head) or _MAGIC.search(self._head[launch.place].pattern):
+                return words[min(launch.place, len(words) - 1)]
+        return None
+
+    @property
+    def _is_literal(self) -> bool:
+        return not self._goes_on and not any(_MAGIC.search(glob.pattern) for glob in self._head)
 
     def _fits(self, words: Words, expanding: Sequence[int]) -> bool:
         if not self._fits_length(len(words)) or (expanding and expanding[0] < len(self._head)):
@@ -303,19 +329,33 @@ class CommandPattern:
     def _fits_length(self, length: int) -> bool:
         return length > len(self._head) if self._goes_on else length == len(self._head)
 
-    def _is_in(self, commands: Commands, depth: int) -> bool:
-        if commands.opaque or depth == 0:
+    def _is_in(self, commands: Commands, depth: int, effort: _Effort) -> bool:
+        if commands.opaque or depth == 0 or effort.text < 0:
             return True
-        return any(self._is_run_by(words, expanding, depth) for words, expanding in _rows(commands))
+        return any(self._is_run_by(words, expanding, depth, effort) for words, expanding in _rows(commands))
 
-    def _is_run_by(self, words: Words, expanding: Sequence[int], depth: int) -> bool:
+    def _is_run_by(self, words: Words, expanding: Sequence[int], depth: int, effort: _Effort) -> bool:
         """Tell whether the command of *words*, or one that it is given to run, may be a match."""
-        starts = range(len(words) if _name(words[0]) in _RUNNERS else 1)
         loose = frozenset(expanding)
-        if any(self._may_fit(words, start, loose) for start in starts):
+        if self._may_fit(words, 0, loose):
             return True
-        lines = words[1:] if len(starts) > 1 and any(_name(word) in _SHELLS for word in words) else ()
-        return any(self._is_in(parse(line), depth - 1) for line in lines if _SEPARATOR.search(line))
+        first = 1 if is_unknown(words[0]) else len(words)
+        for launch in launches(words):
+            if launch.line is not None:
+                if effort.takes(launch.line) and self._is_in(parse(launch.line), depth - 1, effort):
+                    return True
+            elif launch.start is None:
+                return True
+            else:
+                first = min(first, 1)
+        if any(self._may_fit(words, start, loose) for start in range(first, len(words))):
+            return True
+        return is_unknown(words[0]) and self._may_be_said_in(words[1:], depth, effort)
+
+    def _may_be_said_in(self, words: Words, depth: int, effort: _Effort) -> bool:
+        """Tell whether a word of an unknown program is a line with a match; one that is not understood is none."""
+        lines = (parse(word) for word in words if _SEPARATOR.search(word) and effort.takes(word))
+        return any(not line.opaque and self._is_in(line, depth - 1, effort) for line in lines)
 
     def _may_fit(self, words: Words, start: int, loose: Collection[int]) -> bool:
         """Tell whether the words from *start* on may be a match. From the first that expands, anything may follow."""
@@ -342,7 +382,8 @@ def _behind_options(words: Words, places: set[int]) -> set[int]:
     return found
 
 
-_SEPARATOR = re.compile(r"[\s;&|]")
+_SEPARATOR: Final = re.compile(r"[\s;&|]")
+_MAGIC: Final = re.compile(r"[*?\[]")
 
 
 def _rows(commands: Commands) -> Iterator[tuple[Words, list[int]]]:
@@ -355,8 +396,4 @@ def _rows(commands: Commands) -> Iterator[tuple[Words, list[int]]]:
 
 
 def _may_be(glob: Glob, word: str, index: int) -> bool:
-    return glob.matches(word, widely=True) or (index == 0 and glob.matches(_name(word), widely=True))
-
-
-def _name(word: str) -> str:
-    return word.rpartition("/")[2]
+    return glob.matches(word, widely=True) or (index == 0 and glob.matches(name_of(word), widely=True))

@@ -290,6 +290,13 @@ def test_web_pages_call_if_the_operator_names_them(serving):
     assert codes == [200, 403]
 
 
+def test_the_bounds_of_the_server_can_be_set(serving):
+    address = address_of(serving("--http", "--port", "0", "--limit", "sessions=1", "--limit", "idle=60.5"))
+    sent = {"headers": {"Accept": "application/json, text/event-stream"}, "json": INITIALIZE, "timeout": PATIENCE}
+
+    assert [httpx2.post(address, **sent).status_code for _ in range(2)] == [200, 503]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -301,6 +308,13 @@ def test_web_pages_call_if_the_operator_names_them(serving):
         (["--http", "--issuer", "x"], "go with --jwks-url"),
         (["--http", "--require-scope", "x"], "so that there are tokens"),
         (["--http", "--allow-origin", "app.example"], "expected an origin"),
+        (["--http", "--limit", "conections=5"], "'conections' is unknown; known are body, sessions"),
+        (["--http", "--limit", "connections=many"], "--limit connections: expected a number, got 'many'"),
+        (["--http", "--limit", "connections=5.5"], "expected a number, got '5.5'"),
+        (["--http", "--limit", "connections"], "expected a number, got ''"),
+        (["--http", "--limit", "headers=0"], "--limit: headers: expected a positive number"),
+        (["--http", "--limit", "headers=nan"], "--limit: headers: expected a positive number"),
+        (["--limit", "headers=5"], "--limit is for --http"),
         (["--search-above", "few"], "not a valid"),
         (["--stdio", "--http"], "serve one of them"),
         (["--port", "80"], "--port is for --http"),

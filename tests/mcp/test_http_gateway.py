@@ -733,6 +733,46 @@ def test_too_many_sessions_are_refused(tokens, alice):
         assert initialize(running, alice).status_code == 200
 
 
+def test_a_principal_has_a_share_of_the_sessions(tokens, alice, bob):
+    again = tokens.issue(ALICE, ["mcp"], RESOURCE)
+    with Running(verifier=tokens, resource_url=RESOURCE, limits=HTTPLimits(sessions_per_principal=2)) as running:
+        answers = [initialize(running, token) for token in (alice, again, alice, again, bob)]
+        in_session(running, answers[0].headers["mcp-session-id"], alice, "DELETE")
+        after = initialize(running, alice)
+
+    assert [answer.status_code for answer in answers] == [200, 200, 429, 429, 200]
+    assert answers[2].json()["error"] == "too_many_sessions"
+    assert after.status_code == 200
+
+
+def test_a_refused_opening_takes_nothing_of_the_share(tokens, alice):
+    with Running(verifier=tokens, resource_url=RESOURCE, limits=HTTPLimits(sessions_per_principal=1)) as running:
+        refused = [running.request(token=alice, json=message("tools/list")) for _ in range(3)]
+        answer = initialize(running, alice)
+
+    assert [one.status_code for one in refused] == [400, 400, 400]
+    assert answer.status_code == 200
+
+
+def test_without_tokens_there_are_no_shares():
+    limits = HTTPLimits(sessions_per_principal=1, requests_per_principal=1)
+    with Running(principal=ALICE, limits=limits) as running:
+        assert [initialize(running).status_code for _ in range(3)] == [200, 200, 200]
+
+
+def test_a_principal_has_a_share_of_the_requests_at_once(tokens, alice, bob):
+    with Running(verifier=tokens, resource_url=RESOURCE, limits=HTTPLimits(requests_per_principal=1)) as running:
+        session = initialize(running, alice).headers["mcp-session-id"]
+        with reading(running, session, alice):
+            answers = [initialize(running, token) for token in (alice, bob)]
+        while (after := initialize(running, alice)).status_code == 429:
+            pass
+
+    assert [answer.status_code for answer in answers] == [429, 200]
+    assert answers[0].headers["retry-after"] == "1"
+    assert after.status_code == 200
+
+
 @contextmanager
 def streaming(running, method, token, headers, **options):
     sent = [*headers, ("authorization", f"Bearer {token}")]

@@ -7,7 +7,7 @@ import logging
 import re
 import socket
 import ssl
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 
 import httpx2
 import pytest
@@ -348,13 +348,26 @@ async def test_a_request_under_way_has_a_moment_to_finish(host):
         return "done"
 
     await host.tools_service().sync([slow])
-    async with serving(host) as address, connected(address, "2026-07-28") as client:
+    async with serving(host, limits=HTTPLimits(stop=600)) as address, connected(address, "2026-07-28") as client:
+        await client.list_tools()  # else the client asks for it once it has its result, and nobody is there any more
         call = asyncio.create_task(text_of(client, "slow"))
         await entered.wait()
         address.stop()
-        await asyncio.sleep(0)
-        go_on.set()
+        try:
+            await no_longer_listening(address)
+        finally:
+            go_on.set()
         assert await call == "done"
+
+
+async def no_longer_listening(address):
+    """Wait until a server takes no connections any more."""
+    url = httpx2.URL(address)
+    with suppress(ConnectionRefusedError):
+        while True:
+            _, writer = await asyncio.open_connection(url.host, url.port)
+            writer.transport.abort()
+            await asyncio.sleep(0)
 
 
 async def test_a_request_that_does_not_finish_is_cancelled(host, caplog):
@@ -430,6 +443,16 @@ async def test_a_certificate_and_its_key_go_together(half, host, certificate):
 async def test_a_key_that_can_not_be_used_is_named(wrong, host, certificate):
     with pytest.raises(ValueError, match=r"cert\.pem and .* can't be used for TLS: "):
         await serve_http(host, port=0, **certificate | wrong)
+
+
+async def test_connections_that_never_shake_hands_make_room(host, certificate):
+    async with serving(host, limits=HTTPLimits(connections=20), **certificate) as address:
+        url = httpx2.URL(address)
+        with ExitStack() as idle:
+            for _ in range(100):
+                idle.enter_context(socket.create_connection((url.host, url.port)))
+            async with connected(address, "2026-07-28") as client:
+                assert await text_of(client, "ping") == "pong"
 
 
 # -- Within another app

@@ -42,6 +42,7 @@ class HTTPOptions:
     allow_origin: tuple[str, ...]
     tls_cert: str | None
     tls_key: str | None
+    limit: tuple[str, ...]
 
     @property
     def asks_for_tokens(self) -> bool:
@@ -85,6 +86,12 @@ class _SearchThreshold(click.IntRange):
 @click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="A web page's origin that may call; else none.")
 @click.option("--tls-cert", type=_file, metavar="FILE", help="The certificate for https.")
 @click.option("--tls-key", type=_file, metavar="FILE", help="The key of the certificate.")
+@click.option(
+    "--limit",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="A bound of the server, such as connections=5000, sessions_per_principal=20 or headers=5 (seconds).",
+)
 @click.option(
     "--search-above",
     type=_SearchThreshold(min=0),
@@ -216,6 +223,7 @@ def _count(app: App, host: "AgentOS") -> str:
 async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) -> int:
     http = _load("http.serving")
     _check_options(options)
+    limits = _limits(http.HTTPLimits, options.limit)
     if options.asks_for_tokens and app.given.get("principal"):
         raise Fail("--principal: where tokens are asked for, the token says for whom a request is made", code=USAGE)
     if options.token_file is not None:
@@ -233,6 +241,7 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) ->
             tls_key=options.tls_key,
             required_scopes=options.require_scope,
             allowed_origins=options.allow_origin,
+            limits=limits,
             ready=lambda address: _print_ready(app, host, address, has_tokens=options.asks_for_tokens),
             **({} if options.asks_for_tokens else {"principal": _caller(app, principals)}),
             **shown,
@@ -242,6 +251,24 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) ->
         except ValueError as error:  # an address, a path or a certificate that can't be used
             raise Fail(str(error).removeprefix("serve_http: "), code=USAGE) from None
     return 0
+
+
+def _limits(kind: Any, given: Sequence[str]) -> Any:
+    """Return the bounds of the server, with those that are given as NAME=NUMBER."""
+    known = {field.name: field.type for field in attrs.fields(kind)}
+    said = {}
+    for pair in given:
+        name, _, number = pair.partition("=")
+        if name not in known:
+            raise Fail(f"--limit: {name[:64]!r} is unknown; known are {', '.join(known)}", code=USAGE)
+        try:
+            said[name] = known[name](number)
+        except ValueError:
+            raise Fail(f"--limit {name}: expected a number, got {number[:64]!r}", code=USAGE) from None
+    try:
+        return kind(**said)
+    except ValueError as error:
+        raise Fail(f"--limit: {str(error).removeprefix('HTTPLimits.')}", code=USAGE) from None
 
 
 def _verifier(options: HTTPOptions, principals: Mapping[str, "Principal"]) -> "Verifier | None":

@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeAlias
 
 import anyio
 import attrs
+from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,6 +34,7 @@ VERIFIED = "agentos.verified"
 """Where a request's scope holds what its token stands for."""
 
 _SESSION = b"mcp-session-id"
+_RETRY_SOON = {"Retry-After": "1"}
 
 _logger = logging.getLogger("agentos.mcp.http.serving")
 
@@ -42,7 +46,12 @@ class HTTPLimits:
     """How much the server takes.
 
     body: bytes of a request. sessions: open ones of the handshake era; further ones are answered 503.
-    idle: seconds until a session that nobody uses is closed. requests: at once, open streams included.
+    sessions_per_principal, requests_per_principal: of those, what the tokens of one principal get; further ones are
+    answered 429. idle: seconds until a session that nobody uses is closed. requests: at once, open streams included.
+    connections: open ones, at most three quarters of the descriptors that the process may have; of those,
+    connections_per_address is the share of one address. Where a place is needed, connections without a request under
+    way lose theirs. These two and *headers* are kept by `serve_http`, not by an app within another server.
+    headers: seconds until the headers of a request are complete, from the connection's start or their first byte.
     receive, send: seconds that a client may take to send its request, and to take in one piece of an answer.
     recheck: after how many seconds the token of an open stream is looked at again.
     stop: seconds that requests have to finish when the server stops.
@@ -50,8 +59,13 @@ class HTTPLimits:
 
     body: int = 4 * 1024 * 1024
     sessions: int = 1000
+    sessions_per_principal: int = 100
     idle: float = 1800.0
     requests: int = 1000
+    requests_per_principal: int = 250
+    connections: int = 2000
+    connections_per_address: int = 1000
+    headers: float = 10.0
     receive: float = 30.0
     send: float = 30.0
     recheck: float = 60.0
@@ -73,7 +87,7 @@ class Gateway:
         self._app = app
         self._bearer = bearer
         self._limits = limits
-        self._active_requests = 0
+        self._active_requests: Counter[str | None] = Counter()
         self._streams: set[anyio.CancelScope] = set()
 
     def end_streams(self) -> None:
@@ -85,7 +99,7 @@ class Gateway:
         """Pass a request on, or answer why it is refused."""
         try:
             admitted = await self._admit(scope)
-            with self._counted():
+            with self._counted(admitted):
                 await self._handle(
                     admitted, scope, TimedChannel(receive, _SessionHeaderFilter.around(scope, send), self._limits)
                 )
@@ -103,14 +117,20 @@ class Gateway:
         return None
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
-        if self._active_requests >= self._limits.requests:
-            raise RequestRefused(503, "unavailable", "Too many requests at once", {"Retry-After": "1"})
-        self._active_requests += 1
+    def _counted(self, admitted: AdmittedToken | None) -> Iterator[None]:
+        """Count a request among all, and among those of its principal where tokens tell them apart."""
+        active, who = self._active_requests, None if admitted is None else admitted.verified.principal.key
+        if active.total() >= self._limits.requests:
+            raise RequestRefused(503, "unavailable", "Too many requests at once", _RETRY_SOON)
+        if who is not None and active[who] >= self._limits.requests_per_principal:
+            raise RequestRefused(429, "too_many_requests", "Too many requests at once for one principal", _RETRY_SOON)
+        active[who] += 1
         try:
             yield
         finally:
-            self._active_requests -= 1
+            active[who] -= 1
+            if not active[who]:
+                del active[who]
 
     async def _handle(self, admitted: AdmittedToken | None, scope: Scope, paced: "TimedChannel") -> None:
         headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
@@ -226,6 +246,27 @@ def verified_of(context: ServerRequestContext[Any, Any]) -> Verified | None:
     return found if isinstance(found, Verified) else None
 
 
+class _SharedSessions(StreamableHTTPSessionManager):
+    """The SDK's manager, where one principal has a share of the sessions."""
+
+    def __init__(self, server: Server[Any], limits: HTTPLimits) -> None:
+        super().__init__(
+            server,
+            session_idle_timeout=limits.idle,
+            max_request_body_size=limits.body,
+            max_sessions=limits.sessions,
+        )
+        self._share = limits.sessions_per_principal
+
+    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        """Open a session: here the SDK counts them, with those whose opening request is still on its way."""
+        if requestor is not None:
+            held = sum(owner["subject"] == requestor["subject"] for owner in self._session_owners.values())
+            if held >= self._share:
+                raise RequestRefused(429, "too_many_sessions", "Too many open sessions for one principal")
+        return super()._admit_session(requestor)
+
+
 class SessionManager:
     """The SDK's session manager, made anew each time the app starts: one runs only once."""
 
@@ -233,19 +274,14 @@ class SessionManager:
         self._server = server
         self._close = close
         self._limits = limits
-        self._manager: StreamableHTTPSessionManager | None = None
+        self._manager: _SharedSessions | None = None
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """Handle requests until the end of the block."""
         if self._manager is not None:
             raise RuntimeError("this app is running already; make another one with http_app")
-        manager = StreamableHTTPSessionManager(
-            self._server,
-            session_idle_timeout=self._limits.idle,
-            max_request_body_size=self._limits.body,
-            max_sessions=self._limits.sessions,
-        )
+        manager = _SharedSessions(self._server, self._limits)
         failure: Exception | None = None
         async with manager.run():
             self._manager = manager

@@ -7,6 +7,7 @@ import attrs
 from agentos_pack_common import quoted
 
 from agentos.rules.commands import CommandPattern, parse
+from agentos.rules.launchers import launcher_of
 from agentos_pack_shell._flags import fault_of_flag, forbidden, unlisted
 
 
@@ -33,7 +34,7 @@ class Rule:
 
     command: a simple command whose words are globs; a final bare `*` stands for one or more words. flags: the only
     options it may have; None for any. forbid: options it may not have. runs_others: said aloud, for programs such as
-    `env` and `find` that run whatever they are told.
+    `env` and `find` that run whatever they are told, and for those such as `git` and `tar` that do so by some options.
     """
 
     command: str = attrs.field(validator=_command)
@@ -68,10 +69,10 @@ class Rule:
 
     def fits(self, arguments: Sequence[str]) -> bool:
         """Tell whether *arguments*, the words behind the program, are those of the command."""
-        return self._pattern.matches([self.program, *arguments], widely=False)
+        return self._pattern.matches([self.program, *arguments], widely=False, runs_others=True)
 
     def fault_of(self, arguments: Sequence[str]) -> str | None:
-        """Say which option among *arguments* is not allowed."""
+        """Say which of *arguments*, which fit, is not allowed: an option, or what runs another program."""
         if self.flags is not None and (word := unlisted(arguments, {*self.flags, *self._written})) is not None:
             allowed = ", ".join(self.flags) or "none"
             return (
@@ -82,7 +83,16 @@ class Rule:
             return (
                 f"the option {quoted(found[0])} is, or may be read as, {found[1]}, which `{self.command}` may not have"
             )
-        return None
+        return None if self.runs_others else self._fault_of_launch(arguments)
+
+    def _fault_of_launch(self, arguments: Sequence[str]) -> str | None:
+        word = self._pattern.launched_by((self.program, *arguments))
+        if word is None:
+            return None
+        return (
+            f"by {quoted(word)}, `{self.program}` runs another program, or may; the operator allows that by "
+            f"runsOthers: true for `{self.command}`"
+        )
 
     def __str__(self) -> str:
         only = [] if self.flags is None else [f"options: {' '.join(self.flags) or 'none'}"]
@@ -90,9 +100,7 @@ class Rule:
         return f"{self.command} ({'; '.join([*only, *never])})" if only or never else self.command
 
 
-_PROBE = CommandPattern.parse("probe")
-
-
 def runs_others(program: str) -> bool:
-    """Tell whether the matcher takes *program* for one that runs what it is given."""
-    return _PROBE.matches([program, "probe"], widely=True)
+    """Tell whether *program* is known to run others, whatever its options."""
+    launcher = launcher_of(program)
+    return launcher is not None and launcher.operands is not None

@@ -309,4 +309,6 @@ async def test_a_timeout_above_the_operators_is_refused(hosting, run):
 
 def test_the_interpreter_of_a_script_is_the_programs_own_business(root, program):
     """A rule is about what is started: a program allowed to interpret is allowed to do anything."""
-    assert policy(root, f"{sys.executable} *").allow([Path(sys.executable).name, "-c", "anything"])
+    rule = {"command": f"{sys.executable} *", "runsOthers": True}
+
+    assert policy(root, rule).allow([Path(sys.executable).name, "-c", "anything"])

@@ -210,6 +210,54 @@ def test_a_program_that_runs_others_must_be_said_aloud(command):
     assert Rule(command=command, runs_others=True).is_open
 
 
+@pytest.mark.parametrize("command", ["python3 *", "awk *", "make *", "/usr/bin/perl *", "nice *", "timeout 5 ls *"])
+def test_whoever_interprets_or_starts_anything_must_be_said_aloud_too(command):
+    with pytest.raises(ValueError, match="runs any other program that it is given"):
+        Rule(command=command)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("git *", ["-c", "alias.x=!id", "x"]),
+        ("git *", ["bisect", "run", "id"]),
+        ("git clone *", ["clone", "--upload-pack=id", "x"]),
+        ("tar *", ["--checkpoint-action=exec=id", "-cf", "a", "b"]),
+        ("tar *", ["-I", "id", "-tf", "a"]),
+        ("tar *", ["xIf", "id", "a"]),
+        ("sort *", ["--compress-program=id", "x"]),
+        ("rsync *", ["-e", "id", "a", "b"]),
+        ("sed *", ["1e id", "x"]),
+        ("man *", ["-P", "id", "ls"]),
+    ],
+)
+def test_options_that_run_another_program_must_be_said_aloud(command, words):
+    assert "runs another program, or may" in Rule(command=command).fault_of(words)
+    assert Rule(command=command, runs_others=True).fault_of(words) is None
+
+
+def test_words_that_are_written_out_may_run_another_program():
+    assert Rule(command="git bisect run make *").fault_of(["bisect", "run", "make", "test"]) is None
+    assert Rule(command="tar -I zstd -tf *").fault_of(["-I", "zstd", "-tf", "a"]) is None
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["git", "log", "-n", "5"],
+        ["git", "push", "-u", "origin", "main"],
+        ["git", "clean", "-xdf"],
+        ["git", "commit", "-m", "say (more)"],
+        ["tar", "-czf", "a.tgz", "b"],
+        ["sort", "-k", "2", "x"],
+        ["rsync", "-av", "a", "b"],
+        ["sed", "-n", "s/a/b/p", "x"],
+    ],
+)
+def test_what_runs_nothing_else_needs_no_word_aloud(argv):
+    assert Rule(command=f"{argv[0]} *").fault_of(argv[1:]) is None
+
+
 def test_a_program_that_runs_others_may_have_fixed_words():
     assert not Rule(command="find . -name setup.py").is_open
 
