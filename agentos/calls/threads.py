@@ -4,10 +4,11 @@ A thread can't be stopped. One whose caller has given up is abandoned: it ends w
 for it, and at interpreter exit it is left behind. Abandoned threads are counted, and past a limit no sync tool is
 started until some of them end.
 
-A tool that calls another one from its thread gives its place back until that one has ended; else tools could wait for
-places that only they could give back. What calls made by tools ask for comes first, the deepest foremost, and of each
-depth no more calls are under way than there are places. So threads are bounded: `limit` for each depth that calls can
-have, and those that are abandoned, fewer than `abandoned_limit` when one more is started.
+At most `limit` threads work. A tool that calls another one from its thread gives its place back until that one has
+ended; else tools could wait for places that only they could give back. What goes on has precedence over what begins,
+and there the deeper call. Of the calls of one depth, as many may wait as may work: no more than twice `limit` are under
+way. So threads are bounded: by 2 x limit x depths, and fewer than `abandoned_limit` that are abandoned; with the limits
+of a host, which lets tools call tools 8 deep, that is 2 x 32 x 9 + 63 = 639.
 """
 
 import asyncio
@@ -153,7 +154,7 @@ class ToolThreads:
         if self.abandoned >= self._abandoned_limit:
             return
         for depth in sorted(self._queued, reverse=True):
-            if self._under_way[depth] < self._limit:
+            if self._under_way[depth] < 2 * self._limit:
                 yield self._queued[depth]
 
     def _hand_to_thread(self, job: ThreadJob) -> None:

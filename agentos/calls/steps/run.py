@@ -227,7 +227,12 @@ async def _in_thread(invocation: Invocation) -> Any:
 
     job = invocation.job = ThreadJob(call, invocation.depth)
     threads.start(job)
-    before, invocation.stop = invocation.stop, lambda: _resolve(job.future, NO_OUTCOME)
+
+    def stop() -> None:
+        threads.abandon(job)  # now: one that waits for a thread must not begin any more
+        _resolve(job.future, NO_OUTCOME)
+
+    before, invocation.stop = invocation.stop, stop
     clock = loop.call_later(ready.timeout, invocation.expire) if ready.timeout is not None else None
     try:
         value = _value_of(invocation, await job.future)
@@ -239,8 +244,6 @@ async def _in_thread(invocation: Invocation) -> Any:
         invocation.stop = before
         if clock is not None:
             clock.cancel()
-        if invocation.ended_by is not None:
-            threads.abandon(job)
         context._loop = None  # noqa: SLF001 - as above
     if invocation.ended_by is None and inspect.isawaitable(value):
         return await _inline(invocation, value)
