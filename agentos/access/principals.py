@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from agentos.access.proposals import ProposalError
-from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled
+from agentos.base.foreign import Border, settled
 from agentos.model.principal import EVERYTHING, SYSTEM, Principal
 from agentos.secrets.masking import MaskingLogger
 
@@ -33,12 +33,11 @@ class Present:
         """
         if self._principals is None or stored.key == SYSTEM.key:
             return stored
-        try:
+        with Border() as border:  # the host's own function, and nothing may run on a guess
             now = await self._found(stored)
-        except FOREIGN as error:  # the host's own function, and nothing may run on a guess
-            let_cancellation_pass(error)
-            self._logger.exception("who %s is now could not be told", stored.key)
-            raise ProposalError(f"who {stored.key!r} is now could not be told; the host's log says why") from None
+        if border.error is not None:
+            self._logger.error("who %s is now could not be told", stored.key, exc_info=border.error)
+            raise ProposalError(f"who {stored.key!r} is now could not be told; the host's log says why")
         if now is None:
             raise ProposalError(f"{stored.key!r}, for whom this was proposed, is unknown to the host now")
         return narrower(stored, now)

@@ -1,13 +1,18 @@
-"""Calling foreign functions: sync or async, with or without a parameter, to the end even when cancelled."""
+"""Calling foreign functions: sync or async, with or without a parameter, to the end even when cancelled.
+
+Whatever they raise stops at one border, and whoever called makes a record of it.
+"""
 
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
-from types import FunctionType
-from typing import Any, TypeVar
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from types import FunctionType, TracebackType
+from typing import Any, Self, TypeGuard, TypeVar
 
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
 
 
 def takes_argument(function: Callable[..., Any]) -> bool:
@@ -50,16 +55,84 @@ def _has_keyword_context(function: Callable[..., Any]) -> bool:
     return parameter is not None and parameter.kind is inspect.Parameter.KEYWORD_ONLY
 
 
-FOREIGN = (Exception, SystemExit, asyncio.CancelledError)
-"""What foreign code may raise and fail by itself; see `let_cancellation_pass`."""
+# -- the border --------------------------------------------------------------------------------------------------------
 
 
-def let_cancellation_pass(error: BaseException) -> None:
-    """Raise *error* again if it is the cancellation of the running task, and not one that foreign code made up."""
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise error
+class Border:
+    """Keeps what foreign code raises in the block, as `error`: an exit, a panic of Rust, anything.
+
+    Three things come from outside and go on: the cancellation of the task that runs, the end of a coroutine that its
+    task runs no more, and Ctrl-C. Only the main thread hears the latter, so there every KeyboardInterrupt counts as it.
+    """
+
+    __slots__ = ("_task", "error")
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self._task = running_task()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None:
+            return False
+        if (outside := from_outside(error, self._task)) is error:
+            return False
+        if outside is not None:
+            raise outside from error
+        self.error = error
+        return True
+
+    @property
+    def raised(self) -> BaseException:
+        """Return what was raised, where something was: behind a block that returns."""
+        assert self.error is not None  # noqa: S101 - as told
+        return self.error
+
+
+def running_task() -> "asyncio.Task[Any] | None":
+    """Return the task that runs; None where no loop does."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def from_outside(error: BaseException, task: "asyncio.Task[Any] | None") -> BaseException | None:
+    """Return what of *error*, raised by foreign code that *task* called, came from outside and has to go on."""
+    if is_a(error, Exception):
+        return None
+    if running_task() is not task:
+        return error
+    for one in _parts(error):
+        if is_a(one, asyncio.CancelledError) and task is not None and task.cancelling():
+            return one
+        if is_a(one, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            return one
+    return None
+
+
+def is_a(error: BaseException, kind: type[E] | tuple[type[E], ...]) -> TypeGuard[E]:
+    """Tell what foreign code raised. `isinstance` would ask the object, which may raise as well."""
+    return issubclass(type(error), kind)
+
+
+def _parts(error: BaseException) -> Iterator[BaseException]:
+    """Yield *error*, or what it consists of if it is a group."""
+    left = [error]
+    while left:
+        one = left.pop()
+        if is_a(one, BaseExceptionGroup):
+            left += _members(one)
+        else:
+            yield one
+
+
+_members: Callable[[Any], tuple[BaseException, ...]] = vars(BaseExceptionGroup)["exceptions"].__get__
+"""Return what a group consists of, whatever its class says."""
 
 
 async def settled(value: Any) -> Any:

@@ -21,7 +21,7 @@ from agentos.access.proposals import (
     shadowed_by,
     stored_result,
 )
-from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled, to_the_end
+from agentos.base.foreign import Border, settled, to_the_end
 from agentos.calls.answers import Answer, Ask, ask_nobody
 from agentos.calls.bindings import Bindings
 from agentos.calls.executor import ToolExecutor
@@ -217,12 +217,11 @@ class Approvals:
 
     async def _ask_around(self, proposal: Proposal) -> Answer | None:
         """Tell whoever handles approvals; one who raises, or takes longer than the proposal lasts, has not answered."""
-        try:
+        with Border() as border:  # a handler is foreign code: without an answer the proposal waits
             async with asyncio.timeout(self._policy.proposal_ttl):
                 answer = await self._ask(proposal)
-        except FOREIGN as error:  # a handler is foreign code: without an answer the proposal waits
-            let_cancellation_pass(error)
-            self._logger.exception("asking about proposal %s failed", proposal.id)
+        if border.error is not None:
+            self._logger.error("asking about proposal %s failed", proposal.id, exc_info=border.error)
             return None
         if answer is None or (isinstance(answer, Answer) and answer.is_valid):
             return answer
@@ -338,7 +337,7 @@ class Approvals:
         invocation.approval = Approval(proposal.id, self._bindings.shown_beneath(ready))
         invocation.decision = Decision("run", "approved", f"proposal {proposal.id} was approved")
         if asking is not None:
-            asking.approved_run = invocation
+            asking.approved_run, invocation.depth = invocation, asking.depth
         refuse = partial(self._invalid, stored=stored, by=by)
         return await self._run(invocation, ProposalRecorder(self._proposals, stored, refuse, name_of(by), again))
 

@@ -1,7 +1,7 @@
 """One call under way: everything a step may need, and what became of it. Calls that can be cancelled, by their ids."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import Any, Literal, Protocol
 
 import attrs
@@ -14,7 +14,7 @@ from agentos.access.grants import Grant, Grants
 from agentos.access.idempotency import Idempotency
 from agentos.access.policy import Policy
 from agentos.calls.results import Results
-from agentos.calls.threads import ToolThreads
+from agentos.calls.threads import ThreadJob, ToolThreads
 from agentos.calls.time_limits import TimeLimits
 from agentos.calls.tool_catalog import ToolCatalog
 from agentos.extensions.events import EventBus
@@ -187,6 +187,8 @@ class Invocation:
     _context: ToolContext | None = attrs.field(default=None, repr=False)
     stop: Callable[[], Any] | None = attrs.field(default=None, repr=False)
     """How the call is to be stopped now, if it can be."""
+    job: ThreadJob | None = attrs.field(default=None, repr=False)
+    """What runs the tool, if that is a thread."""
 
     # -- what steps ask ----------------------------------------------------------------------------------------
 
@@ -255,6 +257,12 @@ class Invocation:
         # Who approved the wrapper was shown what it wraps: nobody is asked twice about one call.
         nested.approval = self.approval
         return self._too_deep() or _without_token(await services.start_found(nested))
+
+    def wait_in_thread(self, call: Coroutine[Any, Any, ToolResult], loop: asyncio.AbstractEventLoop) -> ToolResult:
+        """Run a call that the tool makes from its thread; it works no more until that has ended, and needs no place."""
+        assert self.job is not None  # noqa: S101 - it runs in a thread
+        with self.services.threads.waiting(self.job):
+            return asyncio.run_coroutine_threadsafe(call, loop).result()
 
     def _too_deep(self) -> ToolResult | None:
         if self.depth < DEPTH_LIMIT:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from agentos.base.foreign import FOREIGN, call_with, let_cancellation_pass, to_the_end
+from agentos.base.foreign import Border, call_with, to_the_end
 from agentos.base.locks import Change, ChangeLocks, current_raised
 from agentos.errors import HookError
 from agentos.extensions.events import (
@@ -284,20 +284,16 @@ class StackActivator:
         """Run a hook, sync or async, within the limit. Whatever it raises becomes a HookError without secrets."""
         if hook is None:
             return
-        failure: BaseException
         clock = None
-        try:
+        with Border() as border:  # a hook is foreign code: it fails into a record
             answer = call_with(hook, context)
             if inspect.isawaitable(answer):
                 async with asyncio.timeout(self._hook_timeout) as clock:
                     await answer
-        except FOREIGN as error:  # a hook is foreign code: it fails into a record
-            let_cancellation_pass(error)
-            failure = error
-        else:
+        if border.error is None:
             return
         if clock is not None and clock.expired():
             message = f"took longer than {self._hook_timeout} s"
         else:
-            message = f"raised {self._masker.describe(failure)}"
-        raise HookError(where, message) from self._masker.cleanse(failure)
+            message = f"raised {self._masker.describe(border.error)}"
+        raise HookError(where, message) from self._masker.cleanse(border.error)

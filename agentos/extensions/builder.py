@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from agentos._version import __version__
-from agentos.base.foreign import FOREIGN, let_cancellation_pass
-from agentos.errors import PackLoadError
+from agentos.base.foreign import Border, is_a
+from agentos.errors import AgentOSError, PackLoadError
 from agentos.extensions.loaded import LoadedPack
 from agentos.extensions.services import ServiceHub
 from agentos.loading.finder import Finder, FoundPack
@@ -49,25 +49,28 @@ class PackBuilder:
         hint = entry.label
         if entry.isolation != "inline":
             raise PackLoadError(hint, "asks for isolation 'process'; this version runs packs inline only")
-        trouble: BaseException
-        try:
-            with self._guard():
-                found = self._finder.find(entry, fresh=fresh)
-                return await self._build(entry, found, hint)
-        except PackLoadError as error:
-            if self._masker.cleanse(error) is error:
-                raise
-            trouble = error
-        except FOREIGN as error:  # importing and making a pack runs foreign code
-            let_cancellation_pass(error)
-            trouble = error
-        message = f"could not be made: {self._masker.describe(trouble)}{_way_out(trouble)}"
-        raise PackLoadError(hint, message, origin=entry.module) from self._masker.cleanse(trouble)
+        with Border() as border, self._guard():  # importing and making a pack runs foreign code
+            found = self._finder.find(entry, fresh=fresh)
+            return await self._build(entry, found, hint)
+        raise self._load_error(hint, border.raised, entry.module)
+
+    def _load_error(self, hint: str, error: BaseException, origin: str | None) -> PackLoadError:
+        """Return *error* itself if it says without secrets why a pack could not be loaded, else one that does."""
+        if is_a(error, PackLoadError) and self._masker.cleanse(error) is error:
+            return error
+        message = f"could not be made: {self._masker.describe(error)}{_way_out(error)}"
+        made = PackLoadError(hint, message, origin=origin)
+        made.__cause__ = self._masker.cleanse(error)
+        return made
 
     async def adopt(self, pack: ExtensionPack, options: Mapping[str, Any], priority: int | None) -> LoadedPack:
         """Take a pack that a host made itself."""
         entry = PackEntry(factory=pack, options=options, priority=priority)
-        return await self._build(entry, FoundPack(pack, "host"), pack.name)
+        with Border() as border:  # what is in it may have methods of its own
+            return await self._build(entry, FoundPack(pack, "host"), pack.name)
+        if is_a(border.raised, AgentOSError):
+            raise border.raised
+        raise self._load_error(pack.name, border.raised, "host")
 
     async def _build(self, entry: PackEntry, found: FoundPack, hint: str) -> LoadedPack:
         own = entry.options.get("secrets", {})
@@ -115,14 +118,12 @@ class PackBuilder:
     ) -> ExtensionPack:
         """Run the factory, and again when it asked for a secret that has to be awaited from the host's source."""
         for _ in range(_FACTORY_RUNS):
-            try:
+            with Border() as border:
                 pack = await found.make(hint, context)
-            except Exception:
-                if not (waiting := scope.unfetched()):
-                    raise
-            else:
-                if not (waiting := scope.unfetched()):
-                    return pack
+            if not (waiting := scope.unfetched()):
+                if border.error is not None:
+                    raise border.error
+                return pack
             await self._secrets.fetch(waiting)
         return await found.make(hint, context)
 
@@ -188,6 +189,6 @@ def _problems(made: LoadedPack) -> Iterator[str]:
 
 
 def _way_out(error: BaseException) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name:
+    if is_a(error, ModuleNotFoundError) and error.name:
         return f". Install what provides {error.name!r}, or correct the name"
     return ""

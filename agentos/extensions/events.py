@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import attrs
 from blinker import Signal
 
-from agentos.base.foreign import FOREIGN, let_cancellation_pass
+from agentos.base.foreign import Border
 from agentos.base.locks import Change, current_change
 from agentos.model.overrides import Override
 from agentos.model.source import Source
@@ -236,12 +236,12 @@ class EventBus:
             telling = _Delivery()
             token = _telling.set(telling)
             try:
-                answer = listener(event)
-                if inspect.isawaitable(answer):
-                    await answer
-            except FOREIGN as error:  # a listener is foreign code and has no vote
-                let_cancellation_pass(error)
-                self._logger.exception("a listener raised on %s", event.type)
+                with Border() as border:  # a listener is foreign code and has no vote
+                    answer = listener(event)
+                    if inspect.isawaitable(answer):
+                        await answer
             finally:
                 telling.open = False
                 _telling.reset(token)
+            if border.error is not None:
+                self._logger.error("a listener raised on %s", event.type, exc_info=border.error)

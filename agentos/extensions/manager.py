@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import attrs
 
-from agentos.base.foreign import to_the_end
+from agentos.base.foreign import Border, to_the_end
 from agentos.base.locks import Change, ChangeLocks
 from agentos.errors import AgentOSError, HookError, ManagerClosedError
 from agentos.extensions.activation import StackActivator
@@ -414,11 +414,10 @@ class ExtensionManager:
 
     def _shut(self, descriptor: Descriptor[Any]) -> str | None:
         """Ask a descriptor's own gate. One that raises is shut, and says so."""
-        try:
+        with Border() as border:  # a gate is foreign code: it fails into a reason
             reason = None if descriptor.gate is None else descriptor.gate()
-        except Exception as error:  # noqa: BLE001 - a gate is foreign code: it fails into a reason
-            return f"its gate raised {self.masker.describe(error)}"
-        return None if reason is None else self.masker.mask(str(reason))
+            return None if reason is None else self.masker.mask(str(reason))
+        return f"its gate raised {self.masker.describe(border.raised)}"
 
     def watch(self, watcher: Watcher) -> None:
         """Call *watcher* with the stacks of every switch, at the moment of the switch. For the layers above."""

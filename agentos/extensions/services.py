@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled
+from agentos.base.foreign import Border, is_a, settled
 from agentos.base.locks import ChangeLocks
 from agentos.errors import ServiceError
 from agentos.secrets.masking import Masker, MaskingLogger
@@ -63,7 +63,7 @@ class ServiceHub:
                 if (service := self._services.get(id)) is None:
                     if self._closed:
                         raise ServiceError(id, "can't be made: the manager was shut down")
-                    instance = await settled(factory())
+                    instance = await self._made(id, factory)
                     service = _Service(id, instance, dispose, frozenset(tags), [])
                     if getattr(owner, "closed", False):  # it went away while this was made
                         await self._dispose(service)
@@ -72,6 +72,19 @@ class ServiceHub:
         if owner not in service.owners:
             service.owners.append(owner)
         return service.instance
+
+    async def _made(self, id: str, factory: Callable[[], Any]) -> Any:
+        """Run a factory. What it raises is for who asked; an exit or a panic, which nobody expects, as ServiceError."""
+        with Border() as border:
+            return await settled(factory())
+        if is_a(border.raised, Exception):
+            raise border.raised
+        raise self._failure(id, "could not be made", border.raised)
+
+    def _failure(self, id: str, what: str, error: BaseException) -> ServiceError:
+        failure = ServiceError(id, f"{what}: {self._masker.describe(error)}")
+        failure.__cause__ = self._masker.cleanse(error)
+        return failure
 
     async def release(self, owner: object, id: str) -> list[Exception]:
         """Give up *owner*'s share; the last one disposes. Returns what disposing raised."""
@@ -96,15 +109,12 @@ class ServiceHub:
     async def _dispose(self, service: _Service) -> list[Exception]:
         if service.dispose is None:
             return []
-        try:
+        with Border() as border:  # foreign code: the service is gone whatever its dispose does
             await settled(service.dispose(service.instance))
-        except FOREIGN as error:  # foreign code: the service is gone whatever its dispose does
-            let_cancellation_pass(error)
-            self._logger.exception("dispose of the service %r raised", service.id)
-            failure = ServiceError(service.id, f"raised while it was disposed: {self._masker.describe(error)}")
-            failure.__cause__ = self._masker.cleanse(error)
-            return [failure]
-        return []
+        if border.error is None:
+            return []
+        self._logger.error("dispose of the service %r raised", service.id, exc_info=border.error)
+        return [self._failure(service.id, "raised while it was disposed", border.error)]
 
 
 def _require_open(owner: object, id: str) -> None:

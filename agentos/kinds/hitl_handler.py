@@ -11,8 +11,8 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled
-from agentos.calls.threads import ToolThreads
+from agentos.base.foreign import Border, settled
+from agentos.calls.threads import NO_OUTCOME, Outcome, ThreadJob, ToolThreads
 from agentos.errors import DescriptorError
 from agentos.model.descriptor import Descriptor
 from agentos.model.kind import Kind, declare_kind
@@ -58,28 +58,29 @@ class ProposalHandlers:
     async def _ask_one(self, payload: Any, id: str, proposal: "Proposal") -> "Answer | None":
         from agentos.calls.answers import Answer
 
-        callback = _callback(payload)
-        try:
-            answer = None if callback is None else await self._call(callback, proposal)
-        except FOREIGN as error:  # a handler is foreign code; without its answer the proposal waits
-            let_cancellation_pass(error)
-            self._logger.exception("hitl-handler %r raised on proposal %s", id, proposal.id)
+        answer: Any = None
+        with Border() as border:  # a handler is foreign code; without its answer the proposal waits
+            callback = _callback(payload)
+            answer, border.error = NO_OUTCOME if callback is None else await self._call(callback, proposal)
+        if border.error is not None:
+            self._logger.error("hitl-handler %r raised on proposal %s", id, proposal.id, exc_info=border.error)
             return None
         if answer is None or isinstance(answer, Answer):
             return answer
         self._logger.error("hitl-handler %r answered with a %s; expected an Answer", id, type(answer).__name__)
         return None
 
-    async def _call(self, callback: "Callable[[Proposal], Any]", proposal: "Proposal") -> Any:
+    async def _call(self, callback: "Callable[[Proposal], Any]", proposal: "Proposal") -> Outcome:
         if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(getattr(callback, "__call__", None)):  # noqa: B004 - its kind
-            return await callback(proposal)
-        job = self._threads.start(lambda: callback(proposal))
+            return await callback(proposal), None
+        job = ThreadJob(lambda: callback(proposal))
+        self._threads.start(job)
         try:
-            answer = await job.future
+            answer, error = await job.future
         except asyncio.CancelledError:
             self._threads.abandon(job)
             raise
-        return await settled(answer)
+        return await settled(answer), error
 
 
 HITL_HANDLER = declare_kind(Kind("hitl-handler", check=_check))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from agentos.base.foreign import Border, is_a
 from agentos.errors import Problem, ToolDefinitionError
 from agentos.schema.defaults import filler_of
 from agentos.schema.explain import clip, errors_of, meant, noun_of, problems_of, show_path
@@ -255,12 +256,12 @@ def _copied(raw: Any) -> dict[str, Any]:
 
 
 def _copied_mapping(raw: Mapping[Any, Any]) -> dict[str, Any]:
-    try:
+    with Border() as border:  # a mapping may be of any class, with methods of its own
         plain: dict[str, Any] = to_plain_json(raw)
-    except Exception as error:  # noqa: BLE001 - a mapping may be of any class, with methods of its own
-        reason = str(error) if isinstance(error, ValueError) else type(error).__name__
-        raise BadArguments(f"expected JSON values: {reason}") from None
-    return plain
+        return plain
+    error = border.raised
+    reason = str(error) if is_a(error, ValueError) else type(error).__name__
+    raise BadArguments(f"expected JSON values: {reason}")
 
 
 def _coerce_at(arguments: Any, path: list[str | int], kind: Any) -> None:

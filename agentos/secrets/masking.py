@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
+from agentos.base.foreign import Border
 from agentos.secrets.spellings import Span, Spellings, with_plain_letters, without_breaks
 
 logging.getLogger("agentos").addHandler(logging.NullHandler())
@@ -130,8 +131,11 @@ class Masker:
 
     def cleanse(self, error: BaseException | None) -> BaseException | None:
         """Return *error* if its whole chain is free of known values, else a stand-in that says the same masked."""
-        if error is None or not self._leaks(error, set()):
-            return error
+        if error is None:
+            return None
+        with Border():  # one that can't even be looked at has a stand-in as well
+            if not self._leaks(error, set()):
+                return error
         return _Masked(self.describe(error)).with_traceback(error.__traceback__)
 
     def _leaks(self, error: BaseException, seen: set[int]) -> bool:
@@ -149,18 +153,16 @@ class Masker:
 
 
 def _safe_str(value: object) -> str:
-    try:
-        return str(value)
-    except Exception:  # noqa: BLE001 - foreign objects can't even be relied on to be shown
-        return ""
+    with Border():  # foreign objects can't even be relied on to be shown
+        return str.__str__(str(value))
+    return ""
 
 
 def safe_repr(value: object) -> str:
     """Return what *value* says of itself, or its type if it can't."""
-    try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 - as above
-        return f"<{type(value).__name__}>"
+    with Border():  # as above
+        return str.__str__(repr(value))
+    return f"<{type(value).__name__}>"
 
 
 def _numbers_of(value: str) -> Iterator[float]:
@@ -220,7 +222,7 @@ class MaskingLogger(logging.LoggerAdapter[logging.Logger]):
             return
         text = _formatted(msg, args)
         exc_info = kwargs.pop("exc_info", None)
-        if exc_info:
+        if exc_info is not None and exc_info is not False:
             text += "\n" + _render(exc_info)
         extra = {key: self._masker.mask_object(item) for key, item in (kwargs.pop("extra", None) or {}).items()}
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
@@ -236,15 +238,18 @@ def _formatted(msg: object, args: tuple[object, ...]) -> str:
     text = _safe_str(msg)
     if not args:
         return text
-    try:
+    with Border():  # foreign objects and formats
         return text % (args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args)
+<<<<<<< HEAD
     except Exception:  # noqa: BLE001 - foreign objects and formats
         return f"{text} {safe_repr(args)}"
+=======
+    return f"{text} {safe_repr(args)}"
+>>>>>>> 8d4e776ead61f77fa3245493c29afa7b6612d008
 
 
 def _render(exc_info: Any) -> str:
-    if isinstance(exc_info, BaseException):
-        return "".join(traceback.format_exception(exc_info)).rstrip()
-    if isinstance(exc_info, tuple):
-        return "".join(traceback.format_exception(*exc_info)).rstrip()
-    return traceback.format_exc().rstrip()
+    with Border():  # an exception may have methods of its own
+        given = (exc_info,) if issubclass(type(exc_info), BaseException) else exc_info
+        return "".join(traceback.format_exception(*(given if type(given) is tuple else sys.exc_info()))).rstrip()
+    return safe_repr(exc_info)

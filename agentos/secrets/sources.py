@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentos.base.foreign import Border, settled
 from agentos.errors import SecretError, SecretNotDeclaredError
 from agentos.secrets.catalog import SecretCatalog
 from agentos.secrets.masking import Masker
@@ -149,11 +150,10 @@ class SecretSources:
 
     async def _ask(self, id: str) -> str | None:
         assert self._vault is not None  # noqa: S101 - told by the caller
-        try:
-            answer = self._vault(id)
-            value = await answer if inspect.isawaitable(answer) else answer
-        except Exception as error:  # noqa: BLE001 - a vault is foreign code: without an answer the secret is missing
-            self._complain(id, self.masker.describe(error))
+        with Border() as border:  # a vault is foreign code: without an answer the secret is missing
+            value = await settled(self._vault(id))
+        if border.error is not None:
+            self._complain(id, self.masker.describe(border.error))
             return self._fetched.get(id)  # an outage does not take away what is known
         return None if value is None else _text(id, value)
 
@@ -213,11 +213,11 @@ class SecretSources:
     def _ask_now(self, id: str) -> None:
         """Ask a callable that answers at once; one that hands out an awaitable turns out to be async."""
         assert self._vault is not None  # noqa: S101 - told by the caller
-        try:
+        value = None
+        with Border() as border:  # as in _ask
             value = self._vault(id)
-        except Exception as error:  # noqa: BLE001 - as in _ask
-            self._complain(id, self.masker.describe(error))
-            value = None
+        if border.error is not None:
+            self._complain(id, self.masker.describe(border.error))
         if inspect.isawaitable(value):
             self._is_async = True
             if inspect.iscoroutine(value):

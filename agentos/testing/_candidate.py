@@ -20,6 +20,7 @@ from agentos import (
     ToolCall,
     ToolResult,
 )
+from agentos.base.foreign import Border
 from agentos.loading.finder import Finder, FoundPack
 from agentos.testing._examination_settings import seed_folder
 from agentos.testing._pack_sources import as_entry, folder_named
@@ -209,9 +210,9 @@ class CandidateHost:
 
     async def attempt(self, alter: Alter | None = None) -> PackOutcome:
         """Try to load the pack, and return what became of it."""
-        try:
+        with Border() as border:  # importing a pack runs foreign code
             entry = self.candidate.entry(alter)
-        except Exception as error:  # importing a pack runs foreign code
+        if (error := border.error) is not None:
             name = "" if isinstance(error, PackLoadError) else f"{type(error).__name__}: "
             raise NotLoadedError(f"{name}{error}") from error
         outcome = await self.host.extensions.load(entry)

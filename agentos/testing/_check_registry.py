@@ -7,10 +7,10 @@ from typing import Any
 import attrs
 
 from agentos import Entry, EntryState, Tool
+from agentos.base.foreign import Border
 from agentos.testing._candidate import Candidate, NotLoadedError
 from agentos.testing._leftovers import ResourceSnapshot
 from agentos.testing._preparation import PreparationError
-from agentos.testing._watchdog import StuckError
 from agentos.tools.lint.findings import Finding
 
 Findings = AsyncIterator[Finding]
@@ -42,14 +42,15 @@ class Check:
 
     async def run(self, candidate: Candidate, tool: Tool | None = None) -> list[Finding]:
         """Return what the check finds; that it could not be finished is a finding too."""
-        try:
+        with Border() as border:  # a pack is foreign code, whatever it is asked
             found = self.function(candidate, tool) if self.is_about_tools else self.function(candidate)
             return _shortened([finding async for finding in found])
-        except NotLoadedError as error:
+        error = border.raised
+        if isinstance(error, NotLoadedError):
             message, cure = _cant_be_loaded(candidate, error)
-        except PreparationError as error:
+        elif isinstance(error, PreparationError):
             message, cure = str(error), "fix what prepares the sandbox, such as conformance.py"
-        except (Exception, StuckError) as error:  # noqa: BLE001 - a pack is foreign code, whatever it is asked
+        else:
             message, cure = f"it could not be checked: {type(error).__name__}: {error}", "see where that comes from"
         return [candidate.finding(self.id, message, cure, tool=tool.name if tool else "")]
 

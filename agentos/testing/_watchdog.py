@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
+from agentos.base.foreign import Border
+
 _PERIOD = 0.1
 _SLACK = 1.0
 _POLL = 0.01
@@ -142,7 +144,7 @@ class Watchdog:
     def within(self, seconds: float) -> Iterator[None]:
         """Break in if the event loop stands still after so many *seconds* of the block."""
         with self._lock:
-            self._deadline = time.monotonic() + seconds
+            self._deadline, self._has_interrupted = time.monotonic() + seconds, False
         try:
             yield
         finally:
@@ -163,12 +165,11 @@ class Watchdog:
                 task.cancel()
         if late:
             return await _wait_for_end_of(task, before, seconds, grace)
-        try:
-            return task.result()
-        except StuckError:
+        with Border() as border:  # a call never raises: it has to be told
+            result = task.result()
+        if self._has_interrupted:  # and what it made of that is not its result
             return f"the call kept the event loop to itself for more than {seconds:g} s"
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a call never raises: it has to be told
-            return f"the call raised {type(error).__name__}: {error}"
+        return result if border.error is None else f"the call raised {type(border.error).__name__}: {border.error}"
 
 
 async def _wait_for_end_of(task: "asyncio.Task[Any]", before: Collection[Any], seconds: float, grace: float) -> str:

@@ -43,6 +43,10 @@ class CallUnderWay(Protocol):
         """Run the tool beneath this one."""
         ...
 
+    def wait_in_thread(self, call: Coroutine[Any, Any, ToolResult], loop: asyncio.AbstractEventLoop) -> ToolResult:
+        """Run a call that the tool makes from its thread, and wait for it there."""
+        ...
+
     def tell(self, kind: str, loop: asyncio.AbstractEventLoop | None, said: Mapping[str, Any]) -> Callable[[], Any]:
         """Post an event of the call; return what delivers it."""
         ...
@@ -153,9 +157,7 @@ class ToolContext:
         return self._result(self._call.call_below(arguments))
 
     def _result(self, call: Coroutine[Any, Any, ToolResult]) -> Any:
-        if self._loop is None:
-            return call
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+        return call if self._loop is None else self._call.wait_in_thread(call, self._loop)
 
     def __repr__(self) -> str:
         return f"<ToolContext {self._call.ready.qualified_id} for {self._call.principal.id}>"

@@ -499,8 +499,8 @@ def test_a_hook_that_would_end_the_program_is_told(project):
     ends = GREET.replace("pack = ExtensionPack(", hook).replace("[greet])", "[greet], on_activate=end)")
     told = run_piped("tools", "list", cwd=project("ends", files={"ends.py": ends}))
 
-    assert (told.returncode, told.stdout) == (1, "")
-    assert "error: a pack raised BaseException: of days, which would end the whole program" in told.stderr
+    assert "ends.py was not loaded" in told.stderr
+    assert "raised BaseException: of days" in told.stderr
 
 
 def test_a_tool_that_would_end_the_program_fails(project):

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable
 from typing import Any
 
+from agentos.base.foreign import Border
 from agentos.calls.invocation import Invocation, Next
 from agentos.model.tool_call import ToolResult
 from agentos.schema.validation import problems_of
@@ -11,10 +12,10 @@ from agentos.schema.validation import problems_of
 def check_output(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
     """Make the result of what the tool returned, and hold its output against the output schema."""
     if invocation.result is None:
-        try:
+        with Border() as border:  # what a tool returned has methods of its own; no call goes without result
             invocation.result = _checked(invocation, invocation.value)
-        except Exception as error:  # noqa: BLE001 - what a tool returned has methods of its own; no call goes without result
-            described = invocation.services.masker.describe(error)
+        if border.error is not None:
+            described = invocation.services.masker.describe(border.error)
             message = f"the tool did run, but what it returned could not be used: {described}"
             invocation.result = invocation.failure("ResultNotSerialisable", message)
     return next(invocation)

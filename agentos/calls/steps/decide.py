@@ -10,7 +10,7 @@ import attrs
 from agentos.access.gate import Decision, Question
 from agentos.access.gate import decide as decide_on
 from agentos.access.grants import Grant, session_id
-from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled
+from agentos.base.foreign import Border, settled
 from agentos.calls.invocation import Invocation, Next
 from agentos.calls.snapshots import snapshot
 from agentos.calls.steps.once import key_of
@@ -120,13 +120,13 @@ async def _policy(invocation: Invocation) -> tuple[Any, str]:
         return intervention, "its author says so" if intervention else ""
     if isinstance(intervention, tuple) and all(isinstance(rule, InterventionRule) for rule in intervention):
         return policy_of(intervention, invocation.arguments)
-    try:
+    with Border() as border:  # a pack's own function
         async with asyncio.timeout(tool.timeout or _INTERVENTION_LIMIT):
             answer = await settled(intervention(snapshot(invocation.arguments), invocation.context))
         answer = answer if answer is None else str.__str__(answer)
-    except FOREIGN as error:  # a pack's own function
-        let_cancellation_pass(error)
-        invocation.services.logger.exception("the intervention of %s raised", invocation.ready.qualified_id)
+    if border.error is not None:
+        name = invocation.ready.qualified_id
+        invocation.services.logger.error("the intervention of %s raised", name, exc_info=border.error)
         return "always", "its own check failed"
     if answer is None:
         return None, ""  # no opinion on this call: as if the tool had none at all

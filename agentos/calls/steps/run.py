@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any
 
-import attrs
-
-from agentos.base.foreign import let_cancellation_pass
+from agentos.base.foreign import Border, from_outside, is_a
 from agentos.calls.invocation import Invocation, Next
 from agentos.calls.results import PLAIN, NotSerialisableError, to_json
-from agentos.calls.threads import TooManyAbandonedError
+from agentos.calls.threads import NO_OUTCOME, Outcome, ThreadJob, TooManyAbandonedError
 from agentos.model.tool_call import ToolResult
 from agentos.schema.build import BuildError
 from agentos.schema.validation import show_path
@@ -29,7 +27,7 @@ _left_behind: set["asyncio.Task[Any]"] = set()
 
 async def run(invocation: Invocation, next: Next) -> ToolResult:
     """Run the tool. Whatever it does, there is a value or a failure to go on with."""
-    users = invocation.ready.users
+    users, task = invocation.ready.users, asyncio.current_task()
     use = users.enter()
     try:
         if invocation.ended_by is None:
@@ -38,14 +36,8 @@ async def run(invocation: Invocation, next: Next) -> ToolResult:
             if type(value) not in PLAIN and invocation.ended_by is None:
                 value = await _gathered_later(invocation, value)
             invocation.value = value
-    except asyncio.CancelledError as error:
-        if invocation.ended_by is None:
-            let_cancellation_pass(error)
-            invocation.result = _raised(invocation, error)  # the tool raised it by itself: nobody cancelled the caller
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
-        if isinstance(error, KeyboardInterrupt) and invocation.ready.is_async:
-            raise
-        invocation.result = _failure_of(invocation, error)
+    except BaseException as error:  # noqa: BLE001 - a tool is foreign code: this is the border of every call
+        invocation.result = _result_of(invocation, error, task)
     finally:
         users.leave(use)
         invocation.forget_context()
@@ -56,12 +48,29 @@ async def run(invocation: Invocation, next: Next) -> ToolResult:
     return await next(invocation)
 
 
+def _result_of(invocation: Invocation, error: BaseException, task: "asyncio.Task[Any] | None") -> ToolResult | None:
+    """Return the result of a call whose tool raised; None if we ended it. What came from outside is raised again."""
+    if invocation.ended_by is not None and is_a(error, asyncio.CancelledError):
+        return None
+    if (outside := from_outside(error, task)) is not None:
+        raise outside
+    return _failure_of(invocation, error)
+
+
 def _failure_of(invocation: Invocation, error: BaseException) -> ToolResult:
-    if isinstance(error, BuildError):
+    if is_a(error, BuildError):
         return _not_built(invocation, error)
-    if isinstance(error, TooManyAbandonedError):
+    if is_a(error, TooManyAbandonedError):
         return invocation.failure("BudgetExceeded", str(error))
     return _raised(invocation, error)
+
+
+def _value_of(invocation: Invocation, outcome: Outcome) -> Any:
+    """Return what the tool returned; if it raised instead, that is the call's result, whatever it raised."""
+    value, error = outcome
+    if error is not None:
+        invocation.result = _failure_of(invocation, error)
+    return value
 
 
 def _ended(invocation: Invocation) -> ToolResult:
@@ -160,32 +169,19 @@ async def _apart(invocation: Invocation, value: Any) -> Any:
             _leave_behind(task, invocation.ready)
         elif not task.cancelled():
             task.exception()  # seen
-    return None if invocation.ended_by is not None else _unpacked(task.result())
+    return None if invocation.ended_by is not None else _value_of(invocation, task.result())
 
 
-def _resolve(future: "asyncio.Future[Any]") -> None:
+def _resolve(future: "asyncio.Future[Any]", outcome: Any = None) -> None:
     if not future.done():
-        future.set_result(None)
+        future.set_result(outcome)
 
 
-@attrs.frozen
-class _Exit:
-    """What a tool that tried to end the program raised. A task would hand it to the event loop, which would end."""
-
-    error: SystemExit
-
-
-async def _carried(value: Awaitable[Any]) -> Any:
-    try:
-        return await value
-    except SystemExit as error:
-        return _Exit(error)
-
-
-def _unpacked(outcome: Any) -> Any:
-    if type(outcome) is _Exit:
-        raise outcome.error
-    return outcome
+async def _carried(value: Awaitable[Any]) -> Outcome:
+    """Await in a task. It must not raise an exit, which a task would hand to the event loop, and that would end."""
+    with Border() as border:
+        return await value, None
+    return None, border.error
 
 
 def _leave_behind(task: "asyncio.Task[Any]", ready: ReadyTool) -> None:
@@ -229,11 +225,17 @@ async def _in_thread(invocation: Invocation) -> Any:
         value = ready.execute(invocation.arguments, context)  # type: ignore[misc]  # bound: it is in force
         return _gathered(value, context) if issubclass(type(value), Iterator) else value
 
-    job = threads.start(call)
-    before, invocation.stop = invocation.stop, lambda: _resolve(job.future)
+    job = invocation.job = ThreadJob(call, invocation.depth)
+    threads.start(job)
+
+    def stop() -> None:
+        threads.abandon(job)  # now: one that waits for a thread must not begin any more
+        _resolve(job.future, NO_OUTCOME)
+
+    before, invocation.stop = invocation.stop, stop
     clock = loop.call_later(ready.timeout, invocation.expire) if ready.timeout is not None else None
     try:
-        value = await job.future
+        value = _value_of(invocation, await job.future)
     except asyncio.CancelledError:
         invocation.is_cancelled = True
         threads.abandon(job)
@@ -242,8 +244,6 @@ async def _in_thread(invocation: Invocation) -> Any:
         invocation.stop = before
         if clock is not None:
             clock.cancel()
-        if invocation.ended_by is not None:
-            threads.abandon(job)
         context._loop = None  # noqa: SLF001 - as above
     if invocation.ended_by is None and inspect.isawaitable(value):
         return await _inline(invocation, value)

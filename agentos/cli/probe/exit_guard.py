@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from agentos.base.foreign import running_task
 from agentos.cli.terminal.signals import may_be_ctrl_c
 
 _EXITS = ("_exit", "abort", "execv", "execve")
@@ -57,20 +58,13 @@ def refuse_raised_exits() -> Iterator[None]:
 
     What comes from outside goes on: Ctrl-C, and the end of a coroutine that its task does not run any more.
     """
-    task = _running_task()
+    task = running_task()
     try:
         yield
     except (Exception, SystemExit, asyncio.CancelledError):  # those who load packs expect these
         raise
     except BaseException as error:
-        if (isinstance(error, KeyboardInterrupt) and may_be_ctrl_c()) or _running_task() is not task:
+        if (isinstance(error, KeyboardInterrupt) and may_be_ctrl_c()) or running_task() is not task:
             raise
         said = ": ".join(filter(None, [type(error).__name__, str(error)]))
         raise ProgramEndError(f"raised {said}") from error
-
-
-def _running_task() -> "asyncio.Task[Any] | None":
-    try:
-        return asyncio.current_task()
-    except RuntimeError:  # no loop runs
-        return None

@@ -15,7 +15,7 @@ from mcp_types import CallToolResult, Implementation
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agentos._version import __version__
-from agentos.base.foreign import FOREIGN, let_cancellation_pass
+from agentos.base.foreign import Border
 from agentos.mcp.client.backoff import Backoff
 from agentos.mcp.client.http_transport import BoundedTransport, http_streams
 from agentos.mcp.client.limits import ServerLimits
@@ -105,19 +105,15 @@ class ServerSession:
     async def run(self) -> DisconnectReason:
         """Connect and stay connected; return why that ended, when nothing of it is left."""
         try:
-            async with contextlib.AsyncExitStack() as stack:
-                failure = None
-                try:
-                    await self._serve(stack)
-                except Exception as error:  # noqa: BLE001 - as below, with what is left of the process at hand
-                    failure = error
-                reason = await self._reason(failure)
-                self.end()
-                self._on_lost(self, reason)
-                return reason
-        except FOREIGN as error:  # a server is foreign code, and so is what talks to it
-            let_cancellation_pass(error)
-            return self._noted_reason or self._reason_for(error)
+            with Border() as border:  # a server is foreign code, and so is what talks to it
+                async with contextlib.AsyncExitStack() as stack:
+                    with Border() as serving:  # with what is left of the process at hand
+                        await self._serve(stack)
+                    reason = await self._reason(serving.error)
+                    self.end()
+                    self._on_lost(self, reason)
+                    return reason
+            return self._noted_reason or self._reason_for(border.raised)
         finally:
             self.end()
 
@@ -276,7 +272,7 @@ class ServerSession:
 
     # -- reasons -------------------------------------------------------------------------------------------------
 
-    async def _reason(self, error: Exception | None = None) -> DisconnectReason:
+    async def _reason(self, error: BaseException | None = None) -> DisconnectReason:
         """Say why the connection is over: what was noted, else what became of the process, else the error."""
         if self._noted_reason is not None:
             return self._noted_reason

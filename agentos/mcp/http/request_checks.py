@@ -12,6 +12,7 @@ from mcp.server.auth.provider import AccessToken
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agentos.base.foreign import Border
 from agentos.mcp.auth import TOKEN_LIMIT, Verified, Verifier, is_loopback
 from agentos.mcp.http.resource_metadata import (
     HOST,
@@ -200,12 +201,12 @@ class BearerTokens:
     async def _verified(self, token: str) -> Verified | None:
         if len(token) > TOKEN_LIMIT or not _TOKEN.fullmatch(token.encode("latin-1")):
             return None
-        try:
+        with Border() as border:  # one that fails neither lets anybody in, nor makes clients discard their tokens
             verified = await self._verifier.verify(token)
-        except Exception as error:
-            # A verifier that fails neither lets anybody in, nor makes clients discard their tokens.
-            _logger.exception("the verifier failed")
-            raise RequestRefused(503, "unavailable", "Tokens can't be checked now", {"Retry-After": "5"}) from error
+        if border.error is not None:
+            _logger.error("the verifier failed", exc_info=border.error)
+            refusal = RequestRefused(503, "unavailable", "Tokens can't be checked now", {"Retry-After": "5"})
+            raise refusal from border.error
         if verified is None or verified.audience is None or self._is_this_resource(verified.audience):
             return verified
         return None

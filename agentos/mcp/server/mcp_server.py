@@ -19,7 +19,7 @@ from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 from pydantic import ValidationError
 
 from agentos._version import __version__
-from agentos.base.foreign import FOREIGN, let_cancellation_pass
+from agentos.base.foreign import Border, is_a
 from agentos.mcp.server.approval_prompts import ApprovalPrompts
 from agentos.mcp.server.client_calls import ClientCalls
 from agentos.mcp.server.documents import TEMPLATES, Documents
@@ -162,17 +162,15 @@ class MCPServer:
 
     async def _contain_errors(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Pass a request on. An exception is logged, and the client gets a plain internal error."""
-        try:
+        with Border() as border:
             self._principal_of(ctx)
             return await call_next(ctx)
-        except (MCPError, ValidationError):  # errors of the protocol itself
-            if ctx.request_id is not None:
-                raise
-        except FOREIGN as error:  # a client learns nothing about the inside
-            let_cancellation_pass(error)
-            self._logger.exception("%s failed", ctx.method)
-            if ctx.request_id is not None:
-                raise MCPError(types.INTERNAL_ERROR, "Internal error; the host's log says why") from None
+        error = border.raised
+        if not is_a(error, (MCPError, ValidationError)):  # not of the protocol itself: a client learns nothing
+            self._logger.error("%s failed", ctx.method, exc_info=error)
+            error = MCPError(types.INTERNAL_ERROR, "Internal error; the host's log says why")
+        if ctx.request_id is not None:
+            raise error
         return None  # nobody waits for an answer to a notification
 
     def _principal_of(self, ctx: Context) -> Principal:

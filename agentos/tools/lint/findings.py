@@ -16,6 +16,7 @@ from typing import Any
 
 import attrs
 
+from agentos.base.foreign import Border
 from agentos.model.descriptor import Descriptor
 from agentos.model.extension_pack import ExtensionPack
 from agentos.tools.lint.lint_rules import PACK_RULES, TOOL_RULES, hidden_characters, pack_rule, tool_rule
@@ -84,9 +85,9 @@ def _of_subject(subject: "Subject") -> Iterator[Finding]:
 def _findings(rule: str, place: str, check: Callable[[], Iterable[Remark]]) -> list[Finding]:
     """Run a rule; one that raises is itself a finding, so that the others are still heard."""
     found = []
-    try:
+    with Border() as border:  # rules are foreign code too
         for severity, where, message, cure in check():
             found.append(Finding(severity, where, rule, message, cure))
-    except Exception as error:  # noqa: BLE001 - rules are foreign code too
-        found.append(Finding("warning", place, rule, f"the rule raised {type(error).__name__}", "mend the rule"))
+    if border.error is not None:
+        found.append(Finding("warning", place, rule, f"the rule raised {type(border.error).__name__}", "mend the rule"))
     return found

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import attrs
 
+from agentos.base.foreign import Border
 from agentos.errors import AgentOSError
 from agentos.schema.references import resolved
 from agentos.schema.validation import compile_schema, to_plain_json
@@ -83,11 +84,10 @@ class Spot:
 
 def subject(payload: object, place: str) -> Subject:
     """Read a payload; nothing it does while it is read gets out."""
-    try:
+    with Border() as border:  # a foreign object's properties are foreign code
         return _read(payload, place)
-    except Exception as error:  # noqa: BLE001 - a foreign object's properties are foreign code
-        fault = f"reading it raised {type(error).__name__}"
-        return Subject(place=place, is_tool=False, fault=fault, cure="make its parts plain attributes")
+    fault = f"reading it raised {type(border.error).__name__}"
+    return Subject(place=place, is_tool=False, fault=fault, cure="make its parts plain attributes")
 
 
 def _read(payload: object, place: str) -> Subject:
