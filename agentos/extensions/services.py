@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled
+from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled, to_the_end
 from agentos.base.locks import ChangeLocks
 from agentos.errors import ServiceError
 from agentos.secrets.masking import Masker, MaskingLogger
@@ -28,6 +28,7 @@ class ServiceHub:
         self._masker = masker
         self._logger = logger
         self._services: dict[str, _Service] = {}
+        self._leaving: list[object] = []
         self._closed = False
 
     def close(self) -> None:
@@ -55,19 +56,18 @@ class ServiceHub:
         tags: Iterable[str],
     ) -> Any:
         """Return the instance for *owner*; whoever comes while it is made or disposed waits."""
-        _require_open(owner, id)
+        self._require_open(owner, id)
         if (service := self._services.get(id)) is None:
             with self._locks.change() as change:
                 if await self._locks.acquire(change, [f"service {id}"]):
                     raise ServiceError(id, "needs itself to be made or disposed; break the cycle")
+                self._require_open(owner, id)
                 if (service := self._services.get(id)) is None:
-                    if self._closed:
-                        raise ServiceError(id, "can't be made: the manager was shut down")
                     instance = await settled(factory())
                     service = _Service(id, instance, dispose, frozenset(tags), [])
-                    if getattr(owner, "closed", False):  # it went away while this was made
-                        await self._dispose(service)
-                        _require_open(owner, id)
+                    if self._is_gone(owner):  # it went away while this was made
+                        await to_the_end(self._dispose(service))
+                        self._require_open(owner, id)
                     self._services[id] = service
         if owner not in service.owners:
             service.owners.append(owner)
@@ -84,14 +84,27 @@ class ServiceHub:
             if service.owners:
                 return []
             del self._services[id]
-            return await self._dispose(service)
+            return await to_the_end(self._dispose(service))
 
     async def release_all(self, owner: object) -> list[Exception]:
-        """Give up all of *owner*'s shares, the newest service first."""
+        """Give up all of *owner*'s shares, the newest service first; it gets no other meanwhile."""
         raised: list[Exception] = []
-        for service in [one for one in reversed(self._services.values()) if owner in one.owners]:
-            raised += await self.release(owner, service.id)
+        self._leaving.append(owner)
+        try:
+            for service in [one for one in reversed(self._services.values()) if owner in one.owners]:
+                raised += await self.release(owner, service.id)
+        finally:
+            self._leaving.remove(owner)
         return raised
+
+    def _is_gone(self, owner: object) -> bool:
+        return owner in self._leaving or getattr(owner, "closed", False)
+
+    def _require_open(self, owner: object, id: str) -> None:
+        if self._closed:
+            raise ServiceError(id, "can't be made: the manager was shut down")
+        if self._is_gone(owner):
+            raise ServiceError(id, "can't be had: the pack that asks is not loaded any more")
 
     async def _dispose(self, service: _Service) -> list[Exception]:
         if service.dispose is None:
@@ -105,11 +118,6 @@ class ServiceHub:
             failure.__cause__ = self._masker.cleanse(error)
             return [failure]
         return []
-
-
-def _require_open(owner: object, id: str) -> None:
-    if getattr(owner, "closed", False):
-        raise ServiceError(id, "can't be had: the pack that asks is not loaded any more")
 
 
 class Services:
