@@ -6,11 +6,11 @@ deactivated. Undoing a change that failed is the same act with the facts put bac
 """
 
 import asyncio
-import inspect
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from agentos.base.containment import contained
 from agentos.base.foreign import FOREIGN, call_with, let_cancellation_pass, to_the_end
 from agentos.base.locks import Change, ChangeLocks, current_raised
 from agentos.errors import HookError
@@ -270,6 +270,8 @@ class StackActivator:
         stacks = self._registries.all()
         for key, stack in stacks.items():
             leaving.update(dict.fromkeys((*stack.in_force, *stack.activated), stack.active))
+            for slot in stack.slots():
+                self._registries.pull(slot)
             stack.hide()
             self._registries.publish(key, stack)
         self._registries.note_switch(stacks)
@@ -317,10 +319,8 @@ class StackActivator:
         failure: BaseException
         clock = None
         try:
-            answer = call_with(hook, context)
-            if inspect.isawaitable(answer):
-                async with asyncio.timeout(self._hook_timeout) as clock:
-                    await answer
+            async with asyncio.timeout(self._hook_timeout) as clock:
+                await contained(lambda: call_with(hook, context))
         except FOREIGN as error:  # a hook is foreign code: it fails into a record
             let_cancellation_pass(error)
             failure = error

@@ -1,7 +1,6 @@
 """What happened, told to observers. They can't vote: one that raises is logged and changes nothing."""
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, cast
 import attrs
 from blinker import Signal
 
+from agentos.base.containment import contained
 from agentos.base.foreign import FOREIGN, let_cancellation_pass
 from agentos.base.locks import Change, current_change
 from agentos.model.overrides import Override
@@ -270,9 +270,7 @@ class EventBus:
         telling = _Delivery()
         token = _telling.set(telling)
         try:
-            answer = listener(event)
-            if inspect.isawaitable(answer):
-                await answer
+            await contained(lambda: listener(event))
         except FOREIGN as error:  # a listener is foreign code and has no vote
             let_cancellation_pass(error)
             self._logger.exception("a listener raised on %s", event.type)

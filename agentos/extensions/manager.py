@@ -407,9 +407,7 @@ class ExtensionManager:
             finally:
                 ended = await asyncio.gather(*(wait() for wait in waits), return_exceptions=True)
         change.raised += [error for error in ended if isinstance(error, Exception)]
-        for owner in owners:
-            if not isinstance(owner, LoadedPack):
-                change.raised += await self._builder.dismiss(owner.scope)
+        await self._registration.end(owners)
         self._hub.close()
         change.raised += await self._hub.release_all(self)
 

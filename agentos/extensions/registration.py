@@ -63,7 +63,7 @@ class Registration:
             try:
                 await self._activator.carry_out(change, keys, alter)
             finally:
-                await self._let_go({slot.owner for slot in gone})
+                await self._let_go(dict.fromkeys(slot.owner for slot in gone))
         return len(gone)
 
     def guest(self, name: str) -> Owner:
@@ -80,6 +80,12 @@ class Registration:
                 if self._guests.get(owner.source.pack) is owner:
                     del self._guests[owner.source.pack]
                 current_raised().extend(await to_the_end(self._builder.dismiss(owner.scope)))
+
+    async def end(self, owners: Iterable[Owner]) -> None:
+        """Dismiss those that are no packs: what they had is out of force."""
+        for owner in owners:
+            owner.slots.clear()
+        await self._let_go(owners)
 
     def all_entries(self, kind: str) -> list[Entry]:
         """Return everything that stands on the stacks of *kind*."""

@@ -5,7 +5,8 @@ from typing import Any
 
 import attrs
 
-from agentos.base.foreign import FOREIGN, let_cancellation_pass, settled, to_the_end
+from agentos.base.containment import contained
+from agentos.base.foreign import FOREIGN, let_cancellation_pass, to_the_end
 from agentos.base.locks import ChangeLocks
 from agentos.errors import ServiceError
 from agentos.secrets.masking import Masker, MaskingLogger
@@ -63,7 +64,7 @@ class ServiceHub:
                     raise ServiceError(id, "needs itself to be made or disposed; break the cycle")
                 self._require_open(owner, id)
                 if (service := self._services.get(id)) is None:
-                    instance = await settled(factory())
+                    instance = await contained(factory)
                     service = _Service(id, instance, dispose, frozenset(tags), [])
                     if self._is_gone(owner):  # it went away while this was made
                         await to_the_end(self._dispose(service))
@@ -107,10 +108,10 @@ class ServiceHub:
             raise ServiceError(id, "can't be had: the pack that asks is not loaded any more")
 
     async def _dispose(self, service: _Service) -> list[Exception]:
-        if service.dispose is None:
+        if (dispose := service.dispose) is None:
             return []
         try:
-            await settled(service.dispose(service.instance))
+            await contained(lambda: dispose(service.instance))
         except FOREIGN as error:  # foreign code: the service is gone whatever its dispose does
             let_cancellation_pass(error)
             self._logger.exception("dispose of the service %r raised", service.id)
