@@ -67,6 +67,7 @@ class ChangeLocks:
     def __init__(self) -> None:
         self._holders: dict[Hashable, Change] = {}
         self._waiters: list[_Waiter] = []
+        self._under_way = 0
         self._idlers: list[asyncio.Future[None]] = []
 
     @contextmanager
@@ -74,11 +75,13 @@ class ChangeLocks:
         """Open a change, a child of the one in whose hook this runs. What it still holds at the end is released."""
         change = Change(_current.get())
         token = _current.set(change)
+        self._under_way += 1
         try:
             yield change
         finally:
             _current.reset(token)
             change.open = False
+            self._under_way -= 1
             self.release(change, change.held)
 
     def is_nested(self) -> bool:
@@ -86,8 +89,8 @@ class ChangeLocks:
         return current_change() is not None
 
     async def idle(self) -> None:
-        """Wait until no change holds anything."""
-        while self._holders:
+        """Wait until no change is under way."""
+        while self._under_way:
             done = asyncio.get_running_loop().create_future()
             self._idlers.append(done)
             await done
@@ -141,7 +144,7 @@ class ChangeLocks:
                 waiter.granted.set_result(None)
             else:
                 spoken_for |= waiter.keys
-        if not self._holders:
+        if not self._under_way:
             for idler in self._idlers:
                 if not idler.done():
                     idler.set_result(None)

@@ -6,11 +6,11 @@ deactivated. Undoing a change that failed is the same act with the facts put bac
 """
 
 import asyncio
-import inspect
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from agentos.base.containment import contained
 from agentos.base.foreign import Border, call_with, to_the_end
 from agentos.base.locks import Change, ChangeLocks, current_raised
 from agentos.errors import HookError
@@ -32,6 +32,14 @@ from agentos.stacks.stack import Stack
 
 Leaving = dict[Slot, Entry | None]
 """What goes out of force; with each slot, who was active before it left."""
+
+Keys = Callable[[], Iterable[Key]]
+"""Names the stacks that a change is about, as of now: while it waits for its turn others may come."""
+
+
+def keys_of(slots: Iterable[Slot]) -> list[Key]:
+    """Name the stacks of *slots*."""
+    return [slot.key for slot in slots]
 
 
 class StackActivator:
@@ -59,64 +67,86 @@ class StackActivator:
 
     # -- the one act -------------------------------------------------------------------------------------------
 
-    async def carry_out(self, change: Change, keys: Iterable[Key], alter: Callable[[], None]) -> None:
+    async def carry_out(self, change: Change, keys: Keys, alter: Callable[[], None]) -> None:
         """Alter the facts and update the stacks, to the end: an activation that fails is contained."""
-        keys = await self._lock(change, keys)
+        locked = await self._lock(change, keys)
         try:
             alter()
-            if any(stack.plan is None for stack in self._stacks(keys).values()):
-                await to_the_end(self._update(keys))
+            if any(stack.plan is None for stack in self._stacks(locked).values()):
+                await to_the_end(self._settle(change, locked))
         finally:
-            self._locks.release(change, keys)
+            self._locks.release(change, locked)
 
     async def attempt(
-        self,
-        change: Change,
-        keys: Iterable[Key],
-        alter: Callable[[], Collection[Slot]],
-        undo: Callable[[], None],
+        self, change: Change, keys: Keys, alter: Callable[[], Collection[Slot]], undo: Callable[[], None]
     ) -> None:
         """Alter the facts and update; if one of the slots that *alter* returns fails to activate, undo and raise."""
-        keys = await self._lock(change, keys)
+        locked = await self._lock(change, keys)
         try:
-            await self._update(keys, must=alter())
+            await self._settle(change, locked, must=alter())
         except BaseException:
-            undo()
-            await to_the_end(self._update(keys))
+            await to_the_end(self._undo(change, locked, keys, undo))
             raise
         finally:
-            self._locks.release(change, keys)
+            self._locks.release(change, locked)
 
-    async def reconsider(self, change: Change, slots: Collection[Slot]) -> None:
-        """Judge *slots* again, because a fact about them changed."""
-        keys = [slot.key for slot in slots]
-        await self.carry_out(change, keys, lambda: self._registries.judge_again(slots))
+    async def _undo(self, change: Change, locked: Collection[Key], keys: Keys, undo: Callable[[], None]) -> None:
+        """Put the facts back. What came meanwhile is on stacks that are not locked yet."""
+        locked = list(dict.fromkeys([*locked, *await self._lock(change, keys)]))
+        try:
+            undo()
+            await self._settle(change, locked)
+        finally:
+            self._locks.release(change, locked)
 
-    async def _lock(self, change: Change, keys: Iterable[Key]) -> list[Key]:
-        """Lock the stacks. Those that a change further up is updating are left to it: it looks again at its end."""
-        keys = list(dict.fromkeys(keys))
-        refused = await self._locks.acquire(change, keys)
-        return [key for key in keys if key not in refused] if refused else keys
+    async def reconsider(self, change: Change, choose: Callable[[], Collection[Slot]]) -> None:
+        """Judge again the slots that *choose* returns when it is this change's turn: a fact about them changed."""
+        await self.carry_out(change, lambda: keys_of(choose()), lambda: self._registries.judge_again(choose()))
+
+    async def _lock(self, change: Change, keys: Keys) -> list[Key]:
+        """Lock the stacks that *keys* names, until it names no other.
+
+        Those that a change further up is updating are left to it: it looks again at its end.
+        """
+        locked: dict[Key, None] = {}
+        try:
+            while True:
+                wanted = [key for key in dict.fromkeys(keys()) if key not in locked]
+                refused = await self._locks.acquire(change, wanted) if wanted else wanted
+                if len(refused) == len(wanted):  # at this moment, without a wait: nobody let go of them meanwhile
+                    return list(locked)
+                locked.update((key, None) for key in wanted if key not in refused)
+        except BaseException:
+            self._locks.release(change, locked)
+            raise
+
+    async def _settle(self, change: Change, keys: Collection[Key], must: Collection[Slot] = ()) -> None:
+        """Update the stacks and let go of them in the same step: nobody who left one to this change comes too late."""
+        await self._update(keys, must)
+        self._locks.release(change, keys)
 
     def _stacks(self, keys: Iterable[Key]) -> dict[Key, Stack]:
         return {key: stack for key in keys if (stack := self._registries.find(key)) is not None}
 
-    async def _update(self, keys: Sequence[Key], must: Collection[Slot] = ()) -> None:
+    async def _update(self, keys: Collection[Key], must: Collection[Slot]) -> None:
         """Activate what should be in force, switch readers over, deactivate what should not; until nothing is left."""
         planned: dict[Key, Stack] = {}
-        while True:
-            for key, stack in self._stacks(keys).items():
-                if stack.plan is None:
-                    self._registries.plan(stack)
-                    planned[key] = stack
-            if not planned:
-                return
-            if await self._activate_all(planned.values(), must):
-                leaving = self._switch(planned)
-                if not leaving:
+        try:
+            while True:
+                for key, stack in self._stacks(keys).items():
+                    if stack.plan is None:
+                        self._registries.plan(stack)
+                        planned[key] = stack
+                if not planned:
                     return
-                planned = {}
-                await to_the_end(self.retire(leaving))
+                if await self._activate_all(planned.values(), must):
+                    leaving, planned = self._switch(planned), {}
+                    if leaving:
+                        await to_the_end(self.retire(leaving))
+        except BaseException:
+            for stack in planned.values():
+                stack.plan = None  # it was chosen and not switched
+            raise
 
     async def _activate_all(self, stacks: Collection[Stack], must: Collection[Slot]) -> bool:
         """Activate what the plans need, strongest last. False when one of the stacks changed meanwhile."""
@@ -240,6 +270,8 @@ class StackActivator:
         stacks = self._registries.all()
         for key, stack in stacks.items():
             leaving.update(dict.fromkeys((*stack.in_force, *stack.activated), stack.active))
+            for slot in stack.slots():
+                self._registries.pull(slot)
             stack.hide()
             self._registries.publish(key, stack)
         self._registries.note_switch(stacks)
@@ -286,10 +318,8 @@ class StackActivator:
             return
         clock = None
         with Border() as border:  # a hook is foreign code: it fails into a record
-            answer = call_with(hook, context)
-            if inspect.isawaitable(answer):
-                async with asyncio.timeout(self._hook_timeout) as clock:
-                    await answer
+            async with asyncio.timeout(self._hook_timeout) as clock:
+                await contained(lambda: call_with(hook, context))
         if border.error is None:
             return
         if clock is not None and clock.expired():

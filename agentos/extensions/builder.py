@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from agentos._version import __version__
-from agentos.base.foreign import Border, is_a
+from agentos.base.foreign import Border, is_a, to_the_end
 from agentos.errors import AgentOSError, PackLoadError
 from agentos.extensions.loaded import LoadedPack
 from agentos.extensions.services import ServiceHub
@@ -103,7 +103,7 @@ class PackBuilder:
             await self._secrets.fetch(declared)
         except BaseException:
             found.revert()
-            await self.dismiss(scope)
+            await to_the_end(self.dismiss(scope))
             raise
         return made
 

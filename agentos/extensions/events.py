@@ -1,9 +1,8 @@
 """What happened, told to observers. They can't vote: one that raises is logged and changes nothing."""
 
 import asyncio
-import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, cast
 import attrs
 from blinker import Signal
 
+from agentos.base.containment import contained
 from agentos.base.foreign import Border
 from agentos.base.locks import Change, current_change
 from agentos.model.overrides import Override
@@ -169,15 +169,26 @@ class _Delivery:
         self.open = True
 
 
+@attrs.define(eq=False)
+class _Noted:
+    """An event that is noted, and those who have not heard it; None until the first one is told."""
+
+    number: int
+    event: Event
+    origin: Change | None
+    listeners: deque[Listener] | None = None
+    telling: int = 0
+
+
 class EventBus:
     """Delivers events one after another, in the order in which things happened."""
 
     def __init__(self, logger: MaskingLogger) -> None:
         self._signal = Signal()
-        self._queue: deque[tuple[int, Event, Change | None]] = deque()
+        self._queue: deque[_Noted] = deque()
         self._posted = 0
         self._untold: dict[int, None] = {}
-        self._told = asyncio.Condition()
+        self._waiting: list[asyncio.Future[None]] = []
         self._turn = asyncio.Lock()
         self._logger = logger
 
@@ -202,46 +213,67 @@ class EventBus:
         if self._signal.receivers:
             self._posted += 1
             self._untold[self._posted] = None
-            self._queue.append((self._posted, event, current_change()))
+            self._queue.append(_Noted(self._posted, event, current_change()))
 
     async def deliver(self, change: Change | None = None) -> None:
         """Return when what was noted so far is told; for *change* that has just ended, what it noted.
 
-        Inside a listener or a hook only its own events are told, and at once: waiting for a turn there could wait for
-        itself.
+        Inside a listener or a hook what it noted itself is told at once, after what was noted before: waiting for a
+        turn there could wait for itself.
         """
         around, telling = current_change(), _telling.get()
         if around is not None or (telling is not None and telling.open):
-            await self._empty(lambda origin: _is_of(origin, change or around))
+            mine = (one.number for one in reversed(self._queue) if _is_of(one.origin, change or around))
+            await self._tell_up_to(next(mine, 0))
         elif self._untold:
             last = self._posted
             async with self._turn:
-                await self._empty(lambda _: True)
-            async with self._told:
-                await self._told.wait_for(lambda: not self._untold or next(iter(self._untold)) > last)
+                while self._queue and (number := self._queue[0].number) <= last:
+                    await self._heard(number - 1)
+                    await self._tell_up_to(number)
+            await self._heard(last)
 
-    async def _empty(self, is_wanted: Callable[[Change | None], bool]) -> None:
-        while (noted := next((one for one in self._queue if is_wanted(one[2])), None)) is not None:
-            self._queue.remove(noted)
+    async def _heard(self, last: int) -> None:
+        """Return when everybody has heard what was noted up to *last*, whoever tells it."""
+        while self._untold and next(iter(self._untold)) <= last:
+            told = asyncio.get_running_loop().create_future()
+            self._waiting.append(told)
+            await told
+
+    async def _tell_up_to(self, last: int) -> None:
+        """Tell what is noted up to *last* to those who have not heard it: each hears everything in order, and once."""
+        while self._queue and (noted := self._queue[0]).number <= last:
+            if noted.listeners is None:
+                noted.listeners = deque(cast("Iterable[Listener]", self._signal.receivers.values()))
+            listener = noted.listeners.popleft() if noted.listeners else None
+            if not noted.listeners:
+                self._queue.popleft()
+            noted.telling += 1
             try:
-                await self._tell(noted[1])
+                if listener is not None:
+                    await self._tell(listener, noted.event)
             finally:
-                self._untold.pop(noted[0], None)
-                async with self._told:
-                    self._told.notify_all()
+                noted.telling -= 1
+                if not (noted.telling or noted.listeners):
+                    self._end(noted)
 
-    async def _tell(self, event: Event) -> None:
+    def _end(self, noted: _Noted) -> None:
+        """Note that everybody has heard, and wake those who wait for it."""
+        self._untold.pop(noted.number, None)
+        waiting, self._waiting = self._waiting, []
+        for told in waiting:
+            if not told.done():
+                told.set_result(None)
+
+    async def _tell(self, listener: Listener, event: Event) -> None:
         # Not `send`: it stops at the first error, keeps no order, and can't mix sync with async.
-        for listener in cast("list[Listener]", list(self._signal.receivers.values())):
-            telling = _Delivery()
-            token = _telling.set(telling)
-            try:
-                with Border() as border:  # a listener is foreign code and has no vote
-                    answer = listener(event)
-                    if inspect.isawaitable(answer):
-                        await answer
-            finally:
-                telling.open = False
-                _telling.reset(token)
-            if border.error is not None:
-                self._logger.error("a listener raised on %s", event.type, exc_info=border.error)
+        telling = _Delivery()
+        token = _telling.set(telling)
+        try:
+            with Border() as border:  # a listener is foreign code and has no vote
+                await contained(lambda: listener(event))
+        finally:
+            telling.open = False
+            _telling.reset(token)
+        if border.error is not None:
+            self._logger.error("a listener raised on %s", event.type, exc_info=border.error)

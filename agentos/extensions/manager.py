@@ -2,8 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,7 +13,7 @@ import attrs
 from agentos.base.foreign import Border, to_the_end
 from agentos.base.locks import Change, ChangeLocks
 from agentos.errors import AgentOSError, HookError, ManagerClosedError
-from agentos.extensions.activation import StackActivator
+from agentos.extensions.activation import StackActivator, keys_of
 from agentos.extensions.builder import PackBuilder
 from agentos.extensions.deferral import DeferredActivation, deferred_activations, deferred_ends
 from agentos.extensions.events import EventBus, Listener, OverrideChanged, SecretChanged
@@ -83,18 +83,18 @@ class ExtensionManager:
             drain_timeout=drain_timeout,
         )
         shared: dict[str, Any] = {
-            "locks": self._locks,
             "activator": self._activator,
             "registries": self._registries,
             "builder": self._builder,
             "persistence": self._persistence,
-            "tell": self._tell,
+            "changing": self._changing,
             "sequences": itertools.count(1),
         }
         self._registration = Registration(**shared, require_open=self._require_open)
         self._packs = LoadedPacks()
         self._lifecycle = PackLifecycle(
             **shared,
+            locks=self._locks,
             packs=self._packs,
             registration=self._registration,
             events=self._events,
@@ -204,7 +204,7 @@ class ExtensionManager:
 
     async def _take_back(self, outcomes: Iterable[PackOutcome]) -> None:
         for outcome in reversed(list(outcomes)):
-            if outcome.status == "loaded" and outcome.key in self._packs:
+            if outcome.status == "loaded" and outcome.key in self._packs and not self._closed:
                 await self.unload(outcome.key)
 
     async def load(self, entry: PackEntry | Mapping[str, Any]) -> PackOutcome:
@@ -266,28 +266,25 @@ class ExtensionManager:
         def alter() -> None:
             runtime = self._layers.runtime.with_one(kind, id, value)
             self._set_layers(attrs.evolve(self._layers, runtime=runtime), [(kind, id)])
-
-        with self._locks.change() as change:
-            await self._activator.carry_out(change, _keys_of(kind, id), alter)
             self._events.post(OverrideChanged(kind=kind, id=id, override=value))
-        await self._tell(change)
+
+        async with self._changing() as change:
+            await self._activator.carry_out(change, lambda: _keys_of(kind, id), alter)
 
     async def replace_overrides(self, *, host: Overrides, manifest: Overrides) -> list[tuple[str, str]]:
         """Put others in the place of the host's overrides and the manifest's; return those that are not as before."""
         self._require_open()
-        new = attrs.evolve(self._layers, host=host, manifest=manifest)
         changed = list(dict.fromkeys([*_changes(self._layers.host, host), *_changes(self._layers.manifest, manifest)]))
 
         def alter() -> None:
             self._set_layers(attrs.evolve(self._layers, host=host, manifest=manifest), changed)
-
-        with self._locks.change() as change:
-            keys = [key for kind, id in changed for key in _keys_of(kind, id)]
-            await self._activator.carry_out(change, keys, alter)
             for kind, id in changed:
-                said = new.host.of(kind).get(id) or new.manifest.of(kind).get(id)
+                said = host.of(kind).get(id) or manifest.of(kind).get(id)
                 self._events.post(OverrideChanged(kind=kind, id=id, override=said))
-        await self._tell(change)
+
+        async with self._changing() as change:
+            keys = [key for kind, id in changed for key in _keys_of(kind, id)]
+            await self._activator.carry_out(change, lambda: keys, alter)
         return changed
 
     def _set_layers(self, layers: OverrideLayers, changed: Iterable[Key]) -> None:
@@ -301,36 +298,42 @@ class ExtensionManager:
     async def set_secret(self, id: str, value: str | None) -> None:
         """Set a secret for this run; None takes it away, and the sources below count again."""
         self._require_open()
-        with self._locks.change() as change:
-            self.secret_sources.set(id, value)
-            if self.secret_sources.has_changed(id):
-                self._events.post(SecretChanged(id=id))
-            await self._regate(change, [id])
-        await self._tell(change)
+        async with self._changing() as change:
+            await self._regate(change, [id], lambda: self.secret_sources.set(id, value))
 
     async def refresh_secrets(self) -> list[str]:
         """Ask the host's source and read `.env` again; return the ids whose value changed."""
         self._require_open()
         ids = self._registries.secrets()
-        with self._locks.change() as change:
+        async with self._changing() as change:
             self.secret_sources.read_dotenv()
-            await self.secret_sources.fetch(ids, again=True)
-            changed = [id for id in ids if self.secret_sources.has_changed(id)]
-            for id in changed:
-                self._events.post(SecretChanged(id=id))
-            await self._regate(change, ids)
-        await self._tell(change)
+            try:
+                await self.secret_sources.fetch(ids, again=True)
+            finally:  # what has come by now is read by packs, so it counts
+                changed = await to_the_end(self._regate(change, ids))
         return changed
 
     async def reconsider(self, kind: str, id: str) -> None:
         """Decide on one stack again, because what is remembered about it changed."""
         self._require_open()
-        with self._locks.change() as change:
-            await self._activator.reconsider(change, self._registries.slots((kind, id)))
-        await self._tell(change)
+        async with self._changing() as change:
+            await self._activator.reconsider(change, lambda: self._registries.slots((kind, id)))
 
-    async def _regate(self, change: Change, ids: Iterable[str]) -> None:
-        await self._activator.reconsider(change, self._registries.gated_by(ids))
+    async def _regate(
+        self, change: Change, ids: Collection[str], alter: Callable[[], None] = lambda: None
+    ) -> list[str]:
+        """Alter secrets, note which have another value, and judge again what they gate: all in one step, or nothing."""
+        changed: list[str] = []
+
+        def count() -> None:
+            alter()
+            changed.extend(id for id in ids if self.secret_sources.has_changed(id))
+            for id in changed:
+                self._events.post(SecretChanged(id=id))
+            self._registries.judge_again(self._registries.gated_by(ids))
+
+        await self._activator.carry_out(change, lambda: keys_of(self._registries.gated_by(ids)), count)
+        return changed
 
     # -- single descriptors: what registries and running code ask for -------------------------------------------
 
@@ -347,20 +350,26 @@ class ExtensionManager:
     async def remove(self, entry: Entry) -> bool:
         """Take one entry off its stack; False if it is not there any more."""
         self._require_open()
-        return await self._registration.remove([entry._slot]) > 0  # noqa: SLF001 - the slot is our own
+        slot: Slot | None = entry._slot  # noqa: SLF001 - the slot is our own
+        return slot is not None and await self._registration.remove(lambda: [slot]) > 0
 
     async def clear(self, kind: str) -> None:
         """Take everything of *kind* off its stacks, activating nothing."""
         self._require_open()
-        stacks = [stack for key, stack in self._registries.all().items() if key[0] == kind]
-        await self._registration.remove([slot for stack in stacks for slot in stack.slots()])
+
+        def choose() -> list[Slot]:
+            stacks = [stack for key, stack in self._registries.all().items() if key[0] == kind]
+            return [slot for stack in stacks for slot in stack.slots()]
+
+        await self._registration.remove(choose)
 
     def _port_of(self, owner: Owner) -> Port:
         return self._registration.port(owner)
 
     def port(self, owner: str) -> Port:
         """Return what code registers things with as *owner*: a loaded pack, or a name of the host's."""
-        return self._registration.port(self._packs.named(owner) or self._registration.host_owner(owner))
+        loaded = self._packs.named(owner)
+        return self._registration.guest_port(owner) if loaded is None else self._registration.port(loaded)
 
     # -- the end -----------------------------------------------------------------------------------------------
 
@@ -372,11 +381,13 @@ class ExtensionManager:
             await self._ended.wait()
             return []
         self._closed = True
+        return await to_the_end(self._shut_down())
+
+    async def _shut_down(self) -> list[Exception]:
         try:
             await self._locks.idle()
-            with self._locks.change() as change:
+            async with self._changing() as change:
                 await self._end(change)
-            await self._tell(change)
         finally:
             self._ended.set()
         return change.raised
@@ -396,9 +407,7 @@ class ExtensionManager:
             finally:
                 ended = await asyncio.gather(*(wait() for wait in waits), return_exceptions=True)
         change.raised += [error for error in ended if isinstance(error, Exception)]
-        for owner in owners:
-            if not isinstance(owner, LoadedPack):
-                change.raised += await self._builder.dismiss(owner.scope)
+        await self._registration.end(owners)
         self._hub.close()
         change.raised += await self._hub.release_all(self)
 
@@ -448,9 +457,16 @@ class ExtensionManager:
         if self._closed:
             raise ManagerClosedError
 
-    async def _tell(self, change: Change) -> None:
-        await self._persistence.settled()
-        await self._events.deliver(change)
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[Change]:
+        """Open a change. However it ends, what it did is written down and told."""
+        change: Change | None = None
+        try:
+            with self._locks.change() as change:
+                yield change
+        finally:
+            await self._persistence.settled()
+            await self._events.deliver(change)
 
 
 def _changes(before: Overrides, now: Overrides) -> Iterator[tuple[str, str]]:

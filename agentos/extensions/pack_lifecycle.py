@@ -1,6 +1,7 @@
 """Packs come and go whole: loading, unloading, reloading, disabling and enabling them."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import attrs
@@ -8,7 +9,7 @@ import attrs
 from agentos.base.foreign import to_the_end
 from agentos.base.locks import Change, ChangeLocks, current_raised
 from agentos.errors import AgentOSError, HookError, PackLoadError
-from agentos.extensions.activation import StackActivator
+from agentos.extensions.activation import StackActivator, keys_of
 from agentos.extensions.builder import PackBuilder
 from agentos.extensions.events import EventBus, PackFailed, PackLoaded, PackSkipped, PackUnloaded
 from agentos.extensions.loaded import LoadedPack, LoadedPacks
@@ -39,18 +40,16 @@ class PackLifecycle:
     _events: EventBus
     _masker: Masker
     _logger: MaskingLogger
-    _tell: Callable[[Change], Awaitable[None]]
+    _changing: Callable[[], AbstractAsyncContextManager[Change]]
     _sequences: Iterator[int]
 
     # -- loading -----------------------------------------------------------------------------------------------
 
     async def load(self, entry: PackEntry) -> PackOutcome:
         """Load what *entry* names; a failure is an outcome."""
-        await self._persistence.ready()
-        with self._locks.change() as change:
-            outcome = await self._load(change, entry)
-        await self._tell(change)
-        return outcome
+        async with self._changing() as change:
+            await self._persistence.ready()
+            return await self._load(change, entry)
 
     async def _load(self, change: Change, entry: PackEntry) -> PackOutcome:
         hint = entry.label
@@ -63,22 +62,21 @@ class PackLifecycle:
         try:
             await self._persistence.admit(entry)
             built = await self._builder.build(entry)
-            if await self._locks.acquire(change, [f"pack {built.key}"]) or built.key in self.packs:
-                await self._withdraw(built)
-                if entry.key is None and (self.packs.get(built.key) or built).entry != entry:
-                    raise self.packs.name_taken(built.key, built.pack.name, built.source.origin)
-                return self._skipped(built.key, "already_loaded", built.pack.name)
-            return await self._install(change, built)
+            async with self._whole(change, built):
+                if not await self._locks.acquire(change, [f"pack {built.key}"]) and built.key not in self.packs:
+                    return await self._install(change, built)
+            await to_the_end(self._withdraw(change, built))
+            if entry.key is None and (self.packs.get(built.key) or built).entry != entry:
+                raise self.packs.name_taken(built.key, built.pack.name, built.source.origin)
+            return self._skipped(built.key, "already_loaded", built.pack.name)
         except AgentOSError as error:
             return self.failed(built.key if built else hint, built.source if built else None, error)
 
     async def adopt(self, pack: ExtensionPack, options: Mapping[str, Any], priority: int | None) -> PackOutcome:
         """Load a pack that the host made itself."""
-        await self._persistence.ready()
-        with self._locks.change() as change:
-            outcome = await self._adopt(change, pack, options, priority)
-        await self._tell(change)
-        return outcome
+        async with self._changing() as change:
+            await self._persistence.ready()
+            return await self._adopt(change, pack, options, priority)
 
     async def _adopt(
         self, change: Change, pack: ExtensionPack, options: Mapping[str, Any], priority: int | None
@@ -90,20 +88,21 @@ class PackLifecycle:
         try:
             if known is not None:
                 raise self.packs.name_taken(pack.name, pack.name, "host")
-            return await self._install(change, await self._builder.adopt(pack, options, priority))
+            built = await self._builder.adopt(pack, options, priority)
+            async with self._whole(change, built):
+                return await self._install(change, built)
         except AgentOSError as error:
             return self.failed(pack.name, Source(pack.name, pack.version, None, "host"), error)
 
     async def _install(self, change: Change, new: LoadedPack, old: LoadedPack | None = None) -> PackOutcome:
         """Activate a pack that is built, in place of *old* if given: whole or not at all."""
-        try:
-            await self._lock_name(change, new, old)
-            new.make_slots(old.sequence if old else next(self._sequences))
-            new.disabled = old.disabled if old else self._persistence.disabled(new.key)
-            await self._bring_in(change, new, old)
-        except BaseException:
-            await to_the_end(self._withdraw(new))
-            raise
+        await self._lock_name(change, new, old)
+        new.make_slots(old.sequence if old else next(self._sequences))
+        new.disabled = old.disabled if old else self._persistence.disabled(new.key)
+        if new.disabled is None:
+            await self._run_hook("on_activate", new)
+            new.order = self._activator.take_order()
+        await self._bring_in(change, new, old)
         self.packs.add(new, old)
         self._events.post(PackLoaded(key=new.key, pack=new.pack.name, version=new.pack.version, source=new.source))
         return PackOutcome("loaded", new.key, new.pack.name)
@@ -117,32 +116,57 @@ class PackLifecycle:
             raise self.packs.name_taken(new.key, name, new.source.origin)
 
     async def _bring_in(self, change: Change, new: LoadedPack, old: LoadedPack | None) -> None:
-        """Run the pack's own hook, then put its descriptors on their stacks; undo both if either fails."""
-        declared = list(new.slots)
-        leaving = list(old.slots) if old else []
+        """Put a pack's descriptors on their stacks and take those of *old* off: what each of them has by then."""
+        declared, standing = list(new.slots), {} if old is None else old.slots
+        offered: list[Slot] = []
+        taken: list[Slot] = []
 
         def alter() -> Collection[Slot]:
-            self._exchange(leaving, offered)
+            # Its hook may have bound or taken back some of what it declares: those slots are on their stacks, or gone.
+            offered.extend(slot for slot in declared if slot in new.slots)
+            taken.extend(standing)
+            self._exchange(taken, offered)
             return set(offered)
 
-        if new.disabled is None:
-            await self._run_hook("on_activate", new)
-            new.order = self._activator.take_order()
-        # Its hook may have bound or taken back some of what it declares: those slots are on their stacks, or gone.
-        offered = [slot for slot in declared if slot in new.slots]
-        keys = [slot.key for slot in (*offered, *leaving)]
-        try:
-            await self._activator.attempt(change, keys, alter, lambda: self._exchange(offered, leaving))
-        except BaseException:
-            if new.disabled is None:
-                await to_the_end(self._deactivate(new))
-            raise
+        def undo() -> None:
+            self._exchange(offered, [slot for slot in taken if slot in standing and not slot.is_stacked])
+
+        await self._activator.attempt(change, lambda: keys_of((*declared, *standing)), alter, undo)
+        for slot in taken:
+            if not slot.is_stacked:
+                standing.pop(slot, None)
 
     def _exchange(self, old: Collection[Slot], new: Collection[Slot]) -> None:
         for slot in old:
             self._registries.pull(slot)
         for slot in new:
             self._registries.push(slot)
+
+    @asynccontextmanager
+    async def _whole(self, change: Change, built: LoadedPack) -> AsyncIterator[None]:
+        """Forget a pack again that did not get in."""
+        try:
+            yield
+        except BaseException:
+            await to_the_end(self._withdraw(change, built))
+            raise
+
+    async def _withdraw(self, change: Change, built: LoadedPack) -> None:
+        """Forget a pack that did not get in, with whatever its hooks had registered by then."""
+        await self._take_off(change, built)
+        if built.order:
+            await self._deactivate(built)
+        built.found.revert()
+        await self._builder.dismiss(built.scope)
+
+    async def _take_off(self, change: Change, loaded: LoadedPack) -> None:
+        """Let a pack bring nothing more, and take off what it has."""
+        loaded.closed = True
+        await self._activator.carry_out(
+            change,
+            lambda: keys_of(slot for slot in loaded.slots if slot.is_stacked),
+            lambda: self._registration.take_off(list(loaded.slots)),
+        )
 
     async def _run_hook(self, name: str, loaded: LoadedPack) -> None:
         hook = getattr(loaded.pack, name)
@@ -158,33 +182,23 @@ class PackLifecycle:
             return error
         return None
 
-    async def _withdraw(self, built: LoadedPack) -> None:
-        """Forget a pack that did not get in, with whatever its hooks had registered by then."""
-        built.closed = True
-        await self._registration.remove([slot for slot in built.slots if slot.is_stacked])
-        built.found.revert()
-        await self._builder.dismiss(built.scope)
-
     # -- unloading, reloading, switching -----------------------------------------------------------------------
 
     async def unload(self, key: str) -> list[Exception]:
         """Take a pack off, after what it shadowed is active again. Returns what its hooks raised."""
         self.packs.find(key)
-        with self._locks.change() as change:
+        async with self._changing() as change:
             loaded = await self._lock(change, key)
             await to_the_end(self._unload(change, loaded))
-        await self._tell(change)
         return change.raised
 
     async def _unload(self, change: Change, loaded: LoadedPack) -> None:
-        keys = [slot.key for slot in loaded.slots]
-        await self._activator.carry_out(change, keys, lambda: self._exchange(loaded.slots, ()))
+        await self._take_off(change, loaded)
         await self.end(loaded)
 
     async def end(self, loaded: LoadedPack) -> None:
         """Run the last hook of a pack whose descriptors are out of force, and forget it."""
         self.packs.remove(loaded)
-        loaded.closed = True
         error = await self._deactivate(loaded) if loaded.disabled is None else None
         current_raised().extend(await self._builder.dismiss(loaded.scope))
         loaded.found.discard()
@@ -196,7 +210,7 @@ class PackLifecycle:
     async def reload(self, key: str) -> PackOutcome:
         """Build a pack anew from its source and put it in the old one's place. If that fails, the old one runs on."""
         self.packs.find(key)
-        with self._locks.change() as change:
+        async with self._changing() as change:
             old = await self._lock(change, key)
             if old.entry is None or isinstance(old.entry.factory, ExtensionPack):
                 raise PackLoadError(
@@ -204,7 +218,6 @@ class PackLifecycle:
                     "was given as an object and has no source to reload; unload it and load the new one",
                 )
             outcome = await self._reload(change, old, old.entry)
-        await self._tell(change)
         if outcome.error is not None and old.entry.required:
             raise outcome.error
         return outcome
@@ -214,16 +227,17 @@ class PackLifecycle:
             await self._persistence.admit(entry)
             new = await self._builder.build(entry, fresh=True)
             new.key = old.key
-            outcome = await self._install(change, new, old)
+            async with self._whole(change, new):
+                outcome = await self._install(change, new, old)
         except AgentOSError as error:
             return self.failed(old.key, old.source, error)
-        await to_the_end(self.end(old))
+        await to_the_end(self._unload(change, old))
         return outcome
 
     async def disable(self, key: str) -> PackRecord:
         """Take all of a pack's descriptors out of force; it stays loaded. Overrides can't bring them back."""
         self.packs.find(key)
-        with self._locks.change() as change:
+        async with self._changing() as change:
             loaded = await self._lock(change, key)
             try:
                 await to_the_end(self._persistence.switched(loaded.key, enabled=False))
@@ -231,7 +245,6 @@ class PackLifecycle:
                     await to_the_end(self._disable(change, loaded))
             finally:
                 await to_the_end(self._remember(loaded))
-        await self._tell(change)
         return loaded.record()
 
     async def _disable(self, change: Change, loaded: LoadedPack) -> None:
@@ -240,7 +253,7 @@ class PackLifecycle:
 
     async def _judge_again(self, change: Change, loaded: LoadedPack, disabled: str | None) -> None:
         await self._activator.carry_out(
-            change, [slot.key for slot in loaded.slots], lambda: self._set_disabled(loaded, disabled)
+            change, lambda: keys_of(loaded.slots), lambda: self._set_disabled(loaded, disabled)
         )
 
     def _set_disabled(self, loaded: LoadedPack, disabled: str | None) -> None:
@@ -250,19 +263,16 @@ class PackLifecycle:
     async def enable(self, key: str) -> PackRecord:
         """Bring a disabled pack back, whole or not at all; what had failed in an enabled one is tried again."""
         self.packs.find(key)
-        try:
-            with self._locks.change() as change:
-                loaded = await self._lock(change, key)
-                try:
-                    await to_the_end(self._persistence.switched(loaded.key, enabled=True))
-                    if loaded.disabled is None:
-                        await self._judge_again(change, loaded, None)
-                    else:
-                        await self._try_to_enable(change, loaded)
-                finally:
-                    await to_the_end(self._remember(loaded))
-        finally:
-            await self._tell(change)
+        async with self._changing() as change:
+            loaded = await self._lock(change, key)
+            try:
+                await to_the_end(self._persistence.switched(loaded.key, enabled=True))
+                if loaded.disabled is None:
+                    await self._judge_again(change, loaded, None)
+                else:
+                    await self._try_to_enable(change, loaded)
+            finally:
+                await to_the_end(self._remember(loaded))
         return loaded.record()
 
     async def _remember(self, loaded: LoadedPack) -> None:
@@ -284,19 +294,23 @@ class PackLifecycle:
             self._set_disabled(loaded, None)
             return set(loaded.slots)
 
-        keys = [slot.key for slot in loaded.slots]
+        def undo() -> None:
+            self._set_disabled(loaded, _DISABLED)
+
         try:
-            await self._activator.attempt(change, keys, alter, lambda: self._set_disabled(loaded, _DISABLED))
+            await self._activator.attempt(change, lambda: keys_of(loaded.slots), alter, undo)
         except BaseException:
             await to_the_end(self._deactivate(loaded))
             raise
 
     async def _lock(self, change: Change, key: str) -> LoadedPack:
-        """Lock a loaded pack for a change of it."""
-        loaded = self.packs.find(key)
-        if await self._locks.acquire(change, [f"pack {loaded.key}", f"name {loaded.pack.name}"]):
-            raise PackLoadError(loaded.key, "is being changed further up; a hook can't change its own pack")
-        return self.packs.find(key)
+        """Lock the pack that *key* means when it is this change's turn."""
+        loaded = None
+        while loaded is not (found := self.packs.find(key)):
+            loaded = found
+            if await self._locks.acquire(change, [f"pack {loaded.key}", f"name {loaded.pack.name}"]):
+                raise PackLoadError(loaded.key, "is being changed further up; a hook can't change its own pack")
+        return loaded
 
     # -- outcomes ----------------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import attrs
 
-from agentos.base.foreign import Border, is_a, settled
+from agentos.base.containment import contained
+from agentos.base.foreign import Border, is_a, to_the_end
 from agentos.base.locks import ChangeLocks
 from agentos.errors import ServiceError
 from agentos.secrets.masking import Masker, MaskingLogger
@@ -28,6 +29,7 @@ class ServiceHub:
         self._masker = masker
         self._logger = logger
         self._services: dict[str, _Service] = {}
+        self._leaving: list[object] = []
         self._closed = False
 
     def close(self) -> None:
@@ -55,19 +57,18 @@ class ServiceHub:
         tags: Iterable[str],
     ) -> Any:
         """Return the instance for *owner*; whoever comes while it is made or disposed waits."""
-        _require_open(owner, id)
+        self._require_open(owner, id)
         if (service := self._services.get(id)) is None:
             with self._locks.change() as change:
                 if await self._locks.acquire(change, [f"service {id}"]):
                     raise ServiceError(id, "needs itself to be made or disposed; break the cycle")
+                self._require_open(owner, id)
                 if (service := self._services.get(id)) is None:
-                    if self._closed:
-                        raise ServiceError(id, "can't be made: the manager was shut down")
                     instance = await self._made(id, factory)
                     service = _Service(id, instance, dispose, frozenset(tags), [])
-                    if getattr(owner, "closed", False):  # it went away while this was made
-                        await self._dispose(service)
-                        _require_open(owner, id)
+                    if self._is_gone(owner):  # it went away while this was made
+                        await to_the_end(self._dispose(service))
+                        self._require_open(owner, id)
                     self._services[id] = service
         if owner not in service.owners:
             service.owners.append(owner)
@@ -76,7 +77,7 @@ class ServiceHub:
     async def _made(self, id: str, factory: Callable[[], Any]) -> Any:
         """Run a factory. What it raises is for who asked; an exit or a panic, which nobody expects, as ServiceError."""
         with Border() as border:
-            return await settled(factory())
+            return await contained(factory)
         if is_a(border.raised, Exception):
             raise border.raised
         raise self._failure(id, "could not be made", border.raised)
@@ -97,29 +98,37 @@ class ServiceHub:
             if service.owners:
                 return []
             del self._services[id]
-            return await self._dispose(service)
+            return await to_the_end(self._dispose(service))
 
     async def release_all(self, owner: object) -> list[Exception]:
-        """Give up all of *owner*'s shares, the newest service first."""
+        """Give up all of *owner*'s shares, the newest service first; it gets no other meanwhile."""
         raised: list[Exception] = []
-        for service in [one for one in reversed(self._services.values()) if owner in one.owners]:
-            raised += await self.release(owner, service.id)
+        self._leaving.append(owner)
+        try:
+            for service in [one for one in reversed(self._services.values()) if owner in one.owners]:
+                raised += await self.release(owner, service.id)
+        finally:
+            self._leaving.remove(owner)
         return raised
 
+    def _is_gone(self, owner: object) -> bool:
+        return owner in self._leaving or getattr(owner, "closed", False)
+
+    def _require_open(self, owner: object, id: str) -> None:
+        if self._closed:
+            raise ServiceError(id, "can't be made: the manager was shut down")
+        if self._is_gone(owner):
+            raise ServiceError(id, "can't be had: the pack that asks is not loaded any more")
+
     async def _dispose(self, service: _Service) -> list[Exception]:
-        if service.dispose is None:
+        if (dispose := service.dispose) is None:
             return []
         with Border() as border:  # foreign code: the service is gone whatever its dispose does
-            await settled(service.dispose(service.instance))
+            await contained(lambda: dispose(service.instance))
         if border.error is None:
             return []
         self._logger.error("dispose of the service %r raised", service.id, exc_info=border.error)
         return [self._failure(service.id, "raised while it was disposed", border.error)]
-
-
-def _require_open(owner: object, id: str) -> None:
-    if getattr(owner, "closed", False):
-        raise ServiceError(id, "can't be had: the pack that asks is not loaded any more")
 
 
 class Services:

@@ -240,12 +240,7 @@ def _formatted(msg: object, args: tuple[object, ...]) -> str:
         return text
     with Border():  # foreign objects and formats
         return text % (args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args)
-<<<<<<< HEAD
-    except Exception:  # noqa: BLE001 - foreign objects and formats
-        return f"{text} {safe_repr(args)}"
-=======
     return f"{text} {safe_repr(args)}"
->>>>>>> 8d4e776ead61f77fa3245493c29afa7b6612d008
 
 
 def _render(exc_info: Any) -> str:

@@ -29,7 +29,10 @@ class Owner:
     order: int = 0
     """When its own on_activate ran, in the order of activations."""
     disabled: str | None = None
+    bringing: int = 0
+    """How many exchanges of what it has are under way."""
     closed: bool = False
+    """It can bring nothing more."""
 
 
 class Obstacle(NamedTuple):
