@@ -18,7 +18,9 @@ _QUICK = 4
 """What is left of the limit by a value that was measured by its bytes alone: a large number takes more than those."""
 _EXPLAINING = 100
 """How many steps of checking take as long as making one error."""
-_LARGE_BITS = 64
+_LARGE = 2**64
+_LARGE_BITS = 6_000
+"""An integer takes as many steps as the square of its bits, in this unit."""
 
 
 class BoundedValidator:
@@ -94,29 +96,35 @@ class ValueSize(NamedTuple):
 
 def weigh(value: Any, text_names: frozenset[str] = frozenset()) -> ValueSize:
     """Measure *value*."""
-    everywhere, nodes, characters, texts, depth = ANYWHERE in text_names, 1, 0, 0, 0
-    level = [("", value)]
+    nodes, characters, texts, depth = 1, 0, 0, 0
+    level = [("", [value])]
     while level:
         below: list[tuple[str, Any]] = []
-        for name, one in level:
-            kind = type(one)
-            if kind is dict:
-                nodes += len(one)
-                below += one.items()
-                if everywhere:
-                    texts += len(one)
-                    characters += sum(map(len, one))
-            elif kind is list:
-                nodes += len(one)
-                below += [(IN_LISTS, inner) for inner in one]
-            elif kind is str:
-                if text_names and (everywhere or name in text_names):
-                    texts += 1
-                    characters += len(one)
-            elif kind is int and one.bit_length() > _LARGE_BITS:
-                nodes += one.bit_length() ** 2 // 6_000
+        for name, parts in level:
+            for one in [one for one in parts if type(one) is int and not -_LARGE < one < _LARGE]:
+                nodes += one.bit_length() ** 2 // _LARGE_BITS
+            if text_names and (name in text_names or ANYWHERE in text_names):
+                seen = [one for one in parts if type(one) is str]
+                texts, characters = texts + len(seen), characters + sum(map(len, seen))
+            inner = [one for one in parts if type(one) is dict or type(one) is list]
+            nodes += sum(map(len, inner))
+            below += _parts(inner, text_names)
         level, depth = below, depth + 1
     return ValueSize(nodes, characters, texts, depth)
+
+
+def _parts(containers: list[Any], text_names: frozenset[str]) -> list[tuple[str, Any]]:
+    """Return what is in *containers*, by name where names make a difference; names are text too."""
+    found: list[tuple[str, Any]] = []
+    for one in containers:
+        if type(one) is list:
+            found.append((IN_LISTS, one))
+        elif not text_names:
+            found.append(("", one.values()))
+        else:
+            found.append(("", one))
+            found += [(name, [part]) for name, part in one.items()]
+    return found
 
 
 def _bounded(cost: SchemaCost) -> SchemaCost:

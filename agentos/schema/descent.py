@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from agentos.schema.explain import nearest
+from agentos.schema.explain import UNFINISHED, nearest
 from agentos.schema.parts import Pointer, SchemaParts
 from agentos.schema.references import pointed
 from agentos.schema.work import TooMuchWorkError, Work
@@ -64,14 +64,14 @@ class Descent:
         self._own: dict[Pointer, Any] = {}
 
     def errors(self, value: Any) -> list[FoundError]:
-        """Return what is wrong with *value*, which does not fit; the first few, and none if that takes too long."""
+        """Return what is wrong with *value*, which does not fit; the first few, or how far it came."""
         search, found = _Search(self), []
         with contextlib.suppress(TooMuchWorkError):
             for error in search.errors(self._root, value, ()):
                 found.append(error)
                 if len(found) == _FOUND:
                     break
-        return found
+        return found or [FoundError(FoundKind(UNFINISHED), search.reached, [UNFINISHED], value)]
 
     def fits(self, schema: Any, value: Any) -> bool:
         """Tell whether a part of a value fits a subschema."""
@@ -107,6 +107,7 @@ class _Search:
         self._descent = descent
         self._work = Work(_STEPS)
         self._seen: set[tuple[Pointer, tuple[str | int, ...]]] = set()
+        self.reached: tuple[str | int, ...] = ()
 
     def errors(self, schema: Any, value: Any, path: tuple[str | int, ...], levels: int = 64) -> Iterator[FoundError]:
         """Find what is wrong with a part of the value that does not fit *schema*, up to *levels* deep."""
@@ -119,6 +120,7 @@ class _Search:
             if (at, path) in self._seen:
                 return
             self._seen.add((at, path))
+            self.reached = path
         has_any = False
         for error in self._all(schema, at, value, path, levels):
             has_any = True

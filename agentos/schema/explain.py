@@ -19,6 +19,8 @@ from agentos.schema.references import resolved, schema_at
 PROBLEM_LIMIT = 8
 _SHOWN = 80
 _LISTED = 20
+UNFINISHED = "unfinished"
+"""The kind of an error that was not found in time: its place is as far as the search came."""
 _CHOICES = ("type", "const", "enum", "falseSchema")
 
 _NOUNS = {
@@ -97,8 +99,7 @@ def problems_of(validator: Any, schema: Any, instance: Any, root: str = "$") -> 
     """List what is wrong with *instance*, the first few problems, each with its path."""
     errors = errors_of(validator, instance)
     found = (problem for error in errors for problem in explain(error, schema, root))
-    problems = list(dict.fromkeys(itertools.islice(found, PROBLEM_LIMIT * 4)))[:PROBLEM_LIMIT]
-    return problems or [Problem(root, "does not fit; to find out where takes too much work, so send less at once")]
+    return list(dict.fromkeys(itertools.islice(found, PROBLEM_LIMIT * 4)))[:PROBLEM_LIMIT]
 
 
 def explain(error: Any, schema: Any, root: str = "", voice: Voice = TO_CALLERS) -> Iterator[Problem]:
@@ -127,6 +128,8 @@ def explain(error: Any, schema: Any, root: str = "", voice: Voice = TO_CALLERS) 
                 for problem in explain(one, schema, root, voice):
                     is_told = one.kind.name in ("anyOf", "oneOf")
                     yield problem if is_told else Problem(problem.path, f"{problem.message}{note}")
+        case name if name == UNFINISHED:
+            yield Problem(place, "something in here does not fit; to find it takes too much work, so send less at once")
         case "propertyNames":
             name = clip(json.dumps(getattr(kind.error, "instance", None)))
             yield Problem(place, f"expected keys of another form, got the key {name}")

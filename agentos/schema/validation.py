@@ -133,6 +133,8 @@ class Checker:
             self._fill = filler_of(self._schema, self._validator.pointers)
         except TooMuchWorkError as error:
             raise unusable(where, error) from None
+        except RecursionError:
+            raise unusable(where, ValueError("its references are nested too deep to be checked")) from None
         self._coerce = coerce
 
     def arguments(self, raw: str | bytes | Mapping[str, Any] | None) -> dict[str, Any]:
