@@ -14,17 +14,22 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextvars import ContextVar
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Any, NoReturn
 
 import attrs
 
+from agentos.schema.work import TooMuchWorkError
+
 Builder = Callable[[Any], Any]
 Json = dict[str, Any]
 Check = Callable[[Any], bool]
 
 _QUOTED = 60
+_chosen: ContextVar[dict[tuple[int, int], Any] | None] = ContextVar("_chosen", default=None)
+"""What the unions of one call came to, by union and value: one that is tried in several ways is built once."""
 
 
 class BuildError(ValueError):
@@ -86,10 +91,13 @@ def build_arguments(members: Builder | None) -> Callable[[Mapping[str, Any]], di
         return None
 
     def build(value: Mapping[str, Any]) -> dict[str, Any]:
+        token = _chosen.set({})
         try:
             built: dict[str, Any] = members(value)
         except RecursionError:
             raise BuildError("the arguments are nested too deeply") from None
+        finally:
+            _chosen.reset(token)
         return built
 
     return build
@@ -168,16 +176,32 @@ def build_union(options: Sequence[tuple[Json, Builder | None]], check: Callable[
     def build(value: Any) -> Any:
         if not checks:
             checks.extend([check(schema) for schema, _ in options])
-        refusal: BuildError | None = None
-        for fits, (_, convert) in zip(checks, options, strict=True):
-            if fits(value):
-                try:
-                    return value if convert is None else convert(value)
-                except BuildError as error:
-                    refusal = refusal or error
-        raise refusal or BuildError("fits none of the types that are possible here")
+        known, here = _chosen.get(), (id(checks), id(value))
+        if known is None or type(value) not in (dict, list):
+            return _first_built(value, checks, options)
+        if here not in known:
+            try:
+                known[here] = _first_built(value, checks, options)
+            except BuildError as error:
+                known[here] = error
+        if isinstance(known[here], BuildError):
+            raise known[here]
+        return known[here]
 
     return build
+
+
+def _first_built(value: Any, checks: Sequence[Check], options: Sequence[tuple[Json, Builder | None]]) -> Any:
+    refusal: BuildError | None = None
+    for fits, (_, convert) in zip(checks, options, strict=True):
+        try:
+            if fits(value):
+                return value if convert is None else convert(value)
+        except BuildError as error:
+            refusal = refusal or error
+        except TooMuchWorkError:
+            raise BuildError("telling its type takes too much work; send less at once") from None
+    raise refusal or BuildError("fits none of the types that are possible here")
 
 
 def _build_optional(build_one: Builder) -> Builder:

@@ -4,31 +4,57 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from agentos.schema.bounded import compile_natively, weigh
+from agentos.schema.parts import Pointer, SchemaParts
 from agentos.schema.references import pointed
+from agentos.schema.work import Work
 
-Filler = Callable[[Any], None]
+FILLED_LIMIT = 10_000
+"""How many values the defaults of a schema may add to one instance."""
+_VISITS = 100_000
+"""How many values may be looked at that several subschemas have defaults for."""
 
 
-Compile = Callable[[Any], Callable[[Any], bool]]
+class _FillWork(Work):
+    """What filling the defaults into one instance may take."""
+
+    __slots__ = ("visits",)
+
+    def __init__(self) -> None:
+        super().__init__(FILLED_LIMIT)
+        self.visits = Work(_VISITS)
 
 
-def filler_of(schema: Any, compile: Compile) -> Filler | None:
+Filler = Callable[[Any, _FillWork], None]
+
+
+def filler_of(schema: Any, pointers: dict[int, Pointer]) -> Callable[[Any], None] | None:
     """Return what fills the defaults of *schema* into an instance of it, or None if it has none.
 
-    *compile* makes the check by which the option of a union is told that an instance was meant for.
+    *pointers* says where each subschema stands. What fills raises TooMuchWorkError at more than FILLED_LIMIT values.
     """
-    return _Fillers(schema, compile).of(schema)
+    return _Fillers(schema, pointers).whole()
 
 
 class _Fillers:
     """Makes the fillers of one schema; each definition is looked at once, however many refer to it."""
 
-    def __init__(self, root: Any, compile: Compile) -> None:
+    def __init__(self, root: Any, pointers: dict[int, Pointer]) -> None:
         self._root = root
-        self._compile = compile
+        self._pointers = pointers
+        self._options: list[Pointer] = []
+        self._parts: SchemaParts | None = None
         self._by_reference: dict[str, Filler | None] = {}
         self._unfinished: set[str] = set()
         self._under_way: set[tuple[str, int]] = set()
+
+    def whole(self) -> Callable[[Any], None] | None:
+        fill = self.of(self._root)
+        if fill is None:
+            return None
+        if self._options:
+            self._parts = SchemaParts(self._root, self._options, compile_natively)
+        return lambda value: fill(value, _FillWork())
 
     def of(self, schema: Any) -> Filler | None:
         if not isinstance(schema, dict):
@@ -42,25 +68,25 @@ class _Fillers:
         if not isinstance(reference, str):
             return None
         if reference in self._unfinished:  # recursive: known only when all is made, so it is looked up when it is used
-            return lambda value: self._later(reference, value)
+            return lambda value, work: self._later(reference, value, work)
         if reference not in self._by_reference:
             self._unfinished.add(reference)
             self._by_reference[reference] = self.of(pointed(self._root, reference))
             self._unfinished.discard(reference)
         return self._by_reference[reference]
 
-    def _later(self, reference: str, value: Any) -> None:
+    def _later(self, reference: str, value: Any, work: _FillWork) -> None:
         filler, here = self._by_reference[reference], (reference, id(value))
         if filler is None or type(value) not in (dict, list) or here in self._under_way:
             return  # a reference that leads back to itself without going into the value has nothing to fill
         self._under_way.add(here)
         try:
-            filler(value)
+            filler(value, work)
         finally:
             self._under_way.discard(here)
 
     def _of_object(self, schema: dict[str, Any]) -> Filler | None:
-        here: list[tuple[str, Any]] = []
+        here: list[tuple[str, Any, int]] = []
         inside: list[tuple[str, Filler]] = []
         whole: list[str] = []
         properties = schema.get("properties")
@@ -68,7 +94,7 @@ class _Fillers:
             if _is_whole(inner):
                 whole.append(name)
             if isinstance(inner, dict) and "default" in inner:
-                here.append((name, inner["default"]))
+                here.append((name, inner["default"], weigh(inner["default"]).nodes))
             if (filler := self.of(inner)) is not None:
                 inside.append((name, filler))
         others = self.of(schema.get("additionalProperties"))
@@ -89,17 +115,29 @@ class _Fillers:
         fillers = [self.of(option) for option in options]
         if not any(fillers):
             return None
-        shared = {"$defs": self._root["$defs"]} if isinstance(self._root, dict) and "$defs" in self._root else {}
-        checks = [self._compile({"allOf": [option], **shared}) for option in options]
+        numbers = [self._number(option) for option in options]
 
-        def fill(value: Any) -> None:
-            for fits, filler in zip(checks, fillers, strict=True):
-                if fits(value):
+        def fill(value: Any, work: _FillWork) -> None:
+            work.spend_time()
+            for number, filler in zip(numbers, fillers, strict=True):
+                if self._fits(number, value):
                     if filler is not None:
-                        filler(value)
+                        filler(value, work)
                     return
 
         return fill
+
+    def _number(self, option: Any) -> int | bool:
+        """Return the number under which the check of an option is found, or what it says of everything."""
+        if not isinstance(option, dict):
+            return bool(option)
+        self._options.append(self._pointers[id(option)])
+        return len(self._options) - 1
+
+    def _fits(self, number: int | bool, value: Any) -> bool:
+        if self._parts is None or isinstance(number, bool):
+            return bool(number)
+        return self._parts.fits(number, value)
 
 
 def _is_whole(schema: Any) -> bool:
@@ -125,50 +163,52 @@ def _in_turn(parts: list[Filler]) -> Filler | None:
     if len(parts) < 2:  # noqa: PLR2004 - one or none
         return parts[0] if parts else None
 
-    def fill(value: Any) -> None:
+    def fill(value: Any, work: _FillWork) -> None:
+        work.visits.spend(1)
         for part in parts:
-            part(value)
+            part(value, work)
 
     return fill
 
 
 def _fill_object(
-    here: list[tuple[str, Any]],
+    here: list[tuple[str, Any, int]],
     inside: list[tuple[str, Filler]],
     whole: list[str],
     others: Filler | None,
     known: frozenset[str],
 ) -> Filler:
-    def fill(value: Any) -> None:
+    def fill(value: Any, work: _FillWork) -> None:
         if type(value) is not dict:
             return
         for name in whole:
             if type(value.get(name)) is float:  # 1.0 is a whole number in JSON, and an int to whoever asked for one
                 value[name] = int(value[name])
-        for name, default in here:
+        for name, default, size in here:
             if name not in value:
+                work.spend(size)
                 value[name] = copy.deepcopy(default) if type(default) in (dict, list) else default
         for name, filler in inside:
             if name in value:
-                filler(value[name])
+                filler(value[name], work)
         if others is not None:
             for name in value.keys() - known:
-                others(value[name])
+                others(value[name], work)
 
     return fill
 
 
 def _fill_list(first: list[Filler | None], rest: Filler | None, *, is_whole: bool) -> Filler:
-    def fill(value: Any) -> None:
+    def fill(value: Any, work: _FillWork) -> None:
         if type(value) is not list:
             return
         if is_whole:
             value[len(first) :] = [int(one) if type(one) is float else one for one in value[len(first) :]]
         for filler, item in zip(first, value, strict=False):
             if filler is not None:
-                filler(item)
+                filler(item, work)
         if rest is not None:
             for item in value[len(first) :]:
-                rest(item)
+                rest(item, work)
 
     return fill

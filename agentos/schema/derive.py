@@ -30,6 +30,8 @@ from agentos.schema.scopes import MISSING, DerivedType, Field, Scope, TypePlace
 from agentos.schema.validation import check_of
 
 DEPTH_LIMIT = 64
+TYPES_LIMIT = 20_000
+"""How many types the signature of one function may be made of, written out."""
 _QUOTES = 3  # `from __future__ import annotations` puts quotes around the author's own
 
 _DEFINITIONS = "#/$defs/"
@@ -89,11 +91,13 @@ class Deriver:
         self._entries: dict[Any, NamedType] = {}
         self._known_to_build: set[Any] = set()
         self._misjudged: set[Any] = set()
+        self._types_left = TYPES_LIMIT
 
     def run(self, derive: Callable[[], DerivedType]) -> DerivedType:
         """Derive, and again as long as a type that contains itself was wrongly taken for plain JSON."""
         node = derive()
         while self._misjudged:
+            self._types_left = TYPES_LIMIT
             self._known_to_build |= self._misjudged
             for kept in (self._misjudged, self._entries, self.bodies):
                 kept.clear()
@@ -104,6 +108,12 @@ class Deriver:
         """Refuse the definition, naming the function and the parameter."""
         raise ToolDefinitionError(self.function, str(place), message)
 
+    def _count_type(self) -> None:
+        self._types_left -= 1
+        if self._types_left < 0:
+            message = f"is made of more than {TYPES_LIMIT:,} types; write a class for what is used again"
+            raise ToolDefinitionError(self.function, "", message)
+
     # Types
 
     def node(self, tp: Any, place: TypePlace) -> DerivedType:
@@ -111,6 +121,7 @@ class Deriver:
         simple = SIMPLE.get(tp) if type(tp) is type else None
         if simple is not None:
             return DerivedType({**simple.schema}, simple.build)
+        self._count_type()
         if len(place.path) > DEPTH_LIMIT:
             short = TypePlace(place.scope, place.path[:4])
             self.fail(short, f"nested deeper than {DEPTH_LIMIT} levels; write a type that contains itself by its name")
@@ -535,6 +546,7 @@ class Deriver:
             self._count(inner, uses)
 
     def _expanded(self, schema: Json, names: Mapping[str, str], inside: frozenset[str] = frozenset()) -> Json:
+        self._count_type()
         ref = schema.get("$ref")
         if ref in self.bodies:
             beside = {word: value for word, value in schema.items() if word != "$ref"}

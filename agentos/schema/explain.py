@@ -19,7 +19,9 @@ from agentos.schema.references import resolved, schema_at
 PROBLEM_LIMIT = 8
 _SHOWN = 80
 _LISTED = 20
-_LARGE = 5_000
+UNFINISHED = "unfinished"
+"""The kind of an error that was not found in time: its place is as far as the search came."""
+_CHOICES = ("type", "const", "enum", "falseSchema")
 
 _NOUNS = {
     "integer": "an integer",
@@ -116,12 +118,18 @@ def explain(error: Any, schema: Any, root: str = "", voice: Voice = TO_CALLERS) 
             yield Problem(voice.path([*path, kind.property], root), message)
         case "required":
             yield Problem(place, f"expected the key {kind.property!r}")
-        case "anyOf" | "oneOf" if inner := meant(kind):
-            yield from (problem for one in inner for problem in explain(one, schema, root, voice))
         case "oneOf" if names := _alternatives(holder.get("oneOf")):
             if isinstance(error.instance, dict):  # what else it is, is told by its type
                 has = [name for name in names if name in error.instance]
                 yield Problem(place, f"expected exactly one of {', '.join(names)}; got {' and '.join(has) or 'none'}")
+        case "anyOf" | "oneOf" if inner := meant(kind):
+            note = _nearest_note(kind, holder.get(kind.name))
+            for one in inner:
+                for problem in explain(one, schema, root, voice):
+                    is_told = one.kind.name in ("anyOf", "oneOf")
+                    yield problem if is_told else Problem(problem.path, f"{problem.message}{note}")
+        case name if name == UNFINISHED:
+            yield Problem(place, "something in here does not fit; to find it takes too much work, so send less at once")
         case "propertyNames":
             name = clip(json.dumps(getattr(kind.error, "instance", None)))
             yield Problem(place, f"expected keys of another form, got the key {name}")
@@ -144,42 +152,49 @@ def _alternatives(options: Any) -> list[str]:
 
 
 def errors_of(validator: Any, instance: Any) -> list[Any]:
-    """List what the validator finds. Of a very large instance only the first: it makes all or one."""
-    if not _is_large(instance):
-        return list(itertools.islice(validator.iter_errors(instance), PROBLEM_LIMIT * 4))
-    import jsonschema_rs
-
-    try:
-        validator.validate(instance)
-    except jsonschema_rs.ValidationError as error:
-        return [error]
-    return []
+    """List the first errors that a bounded validator finds."""
+    return list(itertools.islice(validator.iter_errors(instance), PROBLEM_LIMIT * 4))
 
 
-def _is_large(instance: Any) -> bool:
-    waiting, seen = [instance] if type(instance) in (dict, list) else [], 0
-    while waiting and seen <= _LARGE:
-        inner = waiting.pop()
-        seen += len(inner)
-        waiting += [one for one in (inner.values() if type(inner) is dict else inner) if type(one) in (dict, list)]
-    return seen > _LARGE
+def _nearest_note(kind: Any, options: Any) -> str:
+    """Say which option of a union a problem is of, if others of its type were possible."""
+    context = kind.context
+    index, others = nearest(context), sum(not _is_of_another_type(one, _depth(context)) for one in context) - 1
+    if index is None or not others or not isinstance(options, list):
+        return ""
+    option = options[index] if isinstance(options[index], dict) else {}
+    name = option.get("title") or str(option.get("$ref", "")).rpartition("/")[2]
+    return f" (of the nearest of {len(options)} shapes, {clip(str(name)) if name else f'number {index + 1}'})"
 
 
 def meant(kind: Any) -> list[Any]:
-    """Return the errors of the one option of a union that a value was meant for, if that can be told.
-
-    Options of another type are out; of several objects, those whose constants say something else.
-    """
+    """Return the errors of the option of a union that a value came nearest to, if it is of the type of any."""
     options = [list(errors) for errors in getattr(kind, "context", None) or ()]
-    depth = min((len(error.instance_path) for errors in options for error in errors), default=0)
-    fitting = [errors for errors in options if not any(_is_of_another_type(error, depth) for error in errors)]
-    if len(fitting) > 1:
-        fitting = [errors for errors in fitting if not any(error.kind.name in ("const", "enum") for error in errors)]
-    return fitting[0] if len(fitting) == 1 else []
+    index = nearest(options)
+    return [] if index is None else options[index]
 
 
-def _is_of_another_type(error: Any, depth: int) -> bool:
-    return error.kind.name in ("type", "const", "enum") and len(error.instance_path) == depth
+def nearest(options: Sequence[Sequence[Any]]) -> int | None:
+    """Return which option of a union a value came nearest to; None if it is of another type than all of them.
+
+    Of those of its type it is the one with the fewest other constants, and then with the fewest errors.
+    """
+    depth = _depth(options)
+    ranks = [(_faults(errors), index) for index, errors in enumerate(options) if not _is_of_another_type(errors, depth)]
+    return min(ranks)[1] if ranks else None
+
+
+def _depth(options: Sequence[Sequence[Any]]) -> int:
+    return min((len(error.instance_path) for errors in options for error in errors), default=0)
+
+
+def _is_of_another_type(errors: Sequence[Any], depth: int) -> bool:
+    return any(error.kind.name in _CHOICES and len(error.instance_path) == depth for error in errors)
+
+
+def _faults(errors: Sequence[Any]) -> tuple[int, int]:
+    constants = sum(error.kind.name in ("const", "enum") for error in errors)
+    return constants, sum(len(getattr(error.kind, "unexpected", ())) or 1 for error in errors)
 
 
 def _expectation(error: Any, holder: Mapping[str, Any], schema: Any, voice: Voice) -> str:

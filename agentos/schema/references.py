@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 _HOPS = 8
 
@@ -15,6 +15,11 @@ def pointed(root: Any, reference: str) -> Any:
     if pointer and not pointer.startswith("/"):
         return _anchored(root, pointer)
     return at_path(root, [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]])
+
+
+def pointer_text(path: Sequence[str | int]) -> str:
+    """Write a path as the pointer of a reference: `#/properties/a~1b`."""
+    return "#" + "".join(f"/{quote(str(part).replace('~', '~0').replace('/', '~1'), safe='~')}" for part in path)
 
 
 def at_path(value: Any, path: Sequence[str | int]) -> Any:

@@ -240,18 +240,32 @@ def _mentions(annotation: Any, name: str) -> bool:
     """Tell whether an annotation names the class *name*, which may be known to type checkers only."""
     if annotation is _MISSING or (type(annotation) is type and annotation in SIMPLE):
         return False
+    waiting, seen = [annotation], set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            if _names(part, name):
+                return True
+            waiting += _parts(part)
+    return False
+
+
+def _names(annotation: Any, name: str) -> bool:
+    """Tell whether an annotation is the class *name*, or text with it."""
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
     if isinstance(annotation, str):
         return name in annotation and re.search(rf"\b{name}\b", annotation) is not None
-    if isinstance(annotation, ForwardRef):
-        return _mentions(annotation.__forward_arg__, name)
-    if isinstance(annotation, type) and get_origin(annotation) is None:
-        return any(base.__name__ == name for base in annotation.__mro__)
+    is_class = isinstance(annotation, type) and get_origin(annotation) is None
+    return is_class and any(base.__name__ == name for base in annotation.__mro__)
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
     origin = get_origin(annotation)
     if origin is None or origin is Literal:
-        return False
-    if origin is Annotated:
-        return _mentions(annotation.__origin__, name)
-    return any(_mentions(part, name) for part in (origin, *get_args(annotation)))
+        return ()
+    return (annotation.__origin__,) if origin is Annotated else (origin, *get_args(annotation))
 
 
 def _returned(deriver: Deriver, tp: Any, place: TypePlace) -> DerivedType:

@@ -9,8 +9,10 @@ from typing import Any
 
 from agentos.base.foreign import Border, is_a
 from agentos.errors import Problem, ToolDefinitionError
-from agentos.schema.defaults import filler_of
+from agentos.schema.bounded import BoundedValidator, unusable
+from agentos.schema.defaults import FILLED_LIMIT, filler_of
 from agentos.schema.explain import clip, errors_of, meant, noun_of, problems_of, show_path
+from agentos.schema.work import TooMuchWorkError
 
 __all__ = [
     "ARGUMENTS_LIMIT",
@@ -28,6 +30,7 @@ ARGUMENTS_LIMIT = 1_000_000
 _DEPTH = 64
 _LARGEST_BITS = 14_000
 """Integers of more than 4,300 digits can't be written as text by Python."""
+_LESS = "send less at once, or values nested less deep"
 _HALF = "half of a surrogate pair is not Unicode text"
 _CUT_OFF = re.compile(r"(t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\\(u[0-9a-fA-F]{0,3})?)")
 
@@ -40,31 +43,16 @@ class BadArguments(ValueError):  # noqa: N818 - becomes a result, never leaves a
         self.problems = tuple(problems)
 
 
-def compile_schema(schema: Any, where: str, *, formats: bool = True) -> Any:
-    """Return the validator of *schema*. It never fetches a reference."""
-    return _compile(_plain_schema(schema, where), where, formats=formats)
+def compile_schema(schema: Any, where: str, *, formats: bool = True) -> BoundedValidator:
+    """Return the validator of *schema*. It never fetches a reference, and refuses what takes too much work."""
+    return BoundedValidator(_plain_schema(schema, where), where, formats=formats)
 
 
 def _plain_schema(schema: Any, where: str) -> Any:
     try:
         return to_plain_json(schema)
     except (ValueError, RecursionError) as error:
-        raise _unusable(where, error) from None
-
-
-def _compile(schema: Any, where: str, *, formats: bool = True) -> Any:
-    """Make a validator: the one place that does, so that nothing is ever fetched."""
-    import jsonschema_rs
-
-    try:
-        return jsonschema_rs.validator_for(schema, validate_formats=formats, offline=True)
-    except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
-        raise _unusable(where, error) from None
-
-
-def _unusable(where: str, error: Exception) -> ToolDefinitionError:
-    reason = (str(error) or type(error).__name__).splitlines()[0]
-    return ToolDefinitionError(where, "", f"no usable JSON Schema (2020-12, no remote references): {reason}")
+        raise unusable(where, error) from None
 
 
 def to_plain_json(value: Any, depth: int = 0) -> Any:
@@ -135,29 +123,46 @@ _scan = _decoder.scan_once  # type: ignore[attr-defined]  # what `decode` does, 
 class Checker:
     """Turns what a caller sent into arguments that fit one tool's schema, or says what is wrong with it."""
 
-    __slots__ = ("_coerce", "_fill", "_is_valid", "_schema", "_validator")
+    __slots__ = ("_coerce", "_fill", "_is_valid_natively", "_schema", "_size_limit", "_validator")
 
     def __init__(self, schema: Mapping[str, Any], where: str, *, coerce: bool = False) -> None:
         self._schema = _plain_schema(schema, where)
-        self._validator = _compile(self._schema, where)
-        self._is_valid = self._validator.is_valid
-        self._fill = filler_of(self._schema, check_of)
+        self._validator = BoundedValidator(self._schema, where)
+        self._size_limit = self._validator.size_limit
+        self._is_valid_natively = self._validator.is_valid_natively
+        try:
+            self._fill = filler_of(self._schema, self._validator.pointers)
+        except TooMuchWorkError as error:
+            raise unusable(where, error) from None
+        except RecursionError:
+            raise unusable(where, ValueError("its references are nested too deep to be checked")) from None
         self._coerce = coerce
 
     def arguments(self, raw: str | bytes | Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the arguments, defaults filled in; raise BadArguments with every problem."""
-        arguments = _parse(raw) if type(raw) is str else _copied(raw)
+        if type(raw) is str:
+            arguments, is_small = _parse(raw), len(raw) <= self._size_limit
+        else:
+            arguments, is_small = _copied(raw), False
         try:
-            if not self._is_valid(arguments):
+            if not (self._is_valid_natively(arguments) if is_small else self._validator.is_valid(arguments)):
                 arguments = self._rescued(arguments)
         except UnicodeEncodeError:
             raise BadArguments(_HALF) from None
+        except TooMuchWorkError:
+            raise BadArguments(f"checking these arguments takes too much work: {_LESS}") from None
         if self._fill is not None:
-            try:
-                self._fill(arguments)
-            except RecursionError:
-                raise BadArguments("the defaults of the tool's schema lead into each other without end") from None
+            self._filled(arguments)
         return arguments
+
+    def _filled(self, arguments: dict[str, Any]) -> None:
+        try:
+            self._fill(arguments)  # type: ignore[misc]  # who calls this has one
+        except RecursionError:
+            raise BadArguments("the defaults of the tool's schema lead into each other without end") from None
+        except TooMuchWorkError:
+            reason = f"they may add {FILLED_LIMIT:,} values; {_LESS}"
+            raise BadArguments(f"filling in the defaults of the schema takes too much work: {reason}") from None
 
     def _rescued(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Coerce, where the tool allows it, what does not fit; raise if it still does not."""
@@ -165,7 +170,7 @@ class Checker:
             coerced = copy.deepcopy(arguments)
             for error in errors_of(self._validator, coerced):
                 _coerce_at(coerced, list(error.instance_path), error.kind)
-            if self._is_valid(coerced):
+            if self._validator.is_valid(coerced):
                 _check_depth(coerced)
                 return coerced
         raise BadArguments("the arguments do not fit", problems_of(self._validator, self._schema, arguments))
@@ -174,7 +179,7 @@ class Checker:
 def check_of(schema: Any) -> Callable[[Any], bool]:
     """Return the check of a part of a schema; one whose references lead elsewhere fits nothing."""
     try:
-        check: Callable[[Any], bool] = _compile(schema, "an option").is_valid
+        check: Callable[[Any], bool] = BoundedValidator(schema, "an option").is_valid
     except ToolDefinitionError:
         return lambda _: False
     return check

@@ -7,6 +7,7 @@ from agentos.base.foreign import Border
 from agentos.calls.invocation import Invocation, Next
 from agentos.model.tool_call import ToolResult
 from agentos.schema.validation import problems_of
+from agentos.schema.work import TooMuchWorkError
 
 
 def check_output(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
@@ -26,11 +27,16 @@ def _checked(invocation: Invocation, value: Any) -> ToolResult:
     result = invocation.services.results.success(value, ready.meta)
     if ready.output_is_valid is None or not result.success or "output_dropped" in result.meta:
         return result
-    if ready.output_is_valid(result.output):
-        return result
-    problems = problems_of(ready.output_validator, ready.tool.output_schema, result.output)
-    lines = "; ".join(str(problem) for problem in problems)
-    message = f"the tool did run, but its output does not fit its output schema: {lines}"
+    try:
+        if ready.output_is_valid(result.output):
+            return result
+        problems = problems_of(ready.output_validator, ready.tool.output_schema, result.output)
+        lines = "; ".join(str(problem) for problem in problems)
+        message = f"the tool did run, but its output does not fit its output schema: {lines}"
+    except TooMuchWorkError:
+        message = (
+            "the tool did run, but checking its output against its output schema takes too much work; ask for less"
+        )
     return invocation.services.results.failure("InvalidOutput", message, ready.meta, state=result.state)
 
 
