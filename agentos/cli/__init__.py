@@ -16,6 +16,6 @@ host_session.py    a host at work in a command; calling.py makes one call, call_
 live_changes.py    what an operator changes while a host is served
 held_back.py       definitions that wait to be accepted
 
-store_records.py, pack_flags.py, read_only_stores.py          what the store holds, without loading a pack
+store_records.py, read_only_stores.py                         what the store holds, without loading a pack
 store_faults.py, secret_faults.py, writable_folders.py        what may be wrong, for `doctor`
 """

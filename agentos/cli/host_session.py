@@ -1,6 +1,7 @@
 """A host at work in a command: who could not be loaded, how a call ended, and which exit code says so."""
 
 import contextlib
+import json
 import shlex
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -105,8 +106,6 @@ def _result_text(out: "Out", result: "ToolResult") -> str:
     """Return the content; JSON that nobody put into words is laid out for whoever reads it at a terminal."""
     if not isinstance(result.output, dict | list) or not out.console.is_terminal:
         return result.content
-    import json
-
     try:
         is_plain = json.loads(result.content) == result.output
     except ValueError:
@@ -116,6 +115,6 @@ def _result_text(out: "Out", result: "ToolResult") -> str:
 
 def held_in_memory(app: "App") -> bool:
     """Tell whether what waits for approval ends with the process, since the manifest names no store."""
-    from agentos.cli.pack_flags import lasts
+    from agentos.store.locations import place_of
 
-    return not lasts(app.config.manifest.store)
+    return not place_of(app.config.manifest.store).is_durable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentos.cli.app import App, Fail, examples, run_async
-from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, print_result, working_host
+from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, data_of, print_result, working_host
 from agentos.cli.terminal.harmless_text import one_line
 from agentos.cli.terminal.output import plain
 
@@ -96,7 +96,6 @@ def _data(proposal: "Proposal") -> dict[str, Any]:
 async def show(app: App, id: str) -> int:
     """Show what exactly would run, or what became of it."""
     from agentos.access.proposals import stored_result
-    from agentos.cli.host_session import data_of
     from agentos.cli.store_records import records
     from agentos.cli.terminal.approval_dialog import INDENT, describe
 

@@ -1,5 +1,6 @@
 """`agentos audit`: show, verify and export the log of every decision and call. No pack is loaded."""
 
+import codecs
 import contextlib
 import fnmatch
 import re
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _PAGE = 1_000
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_TOLD = ("tool", "principal", "answer", "error", "outcome", "reason", "by")
-"""What of a record has a place of its own in the table, or is told in its last column."""
 
 
 @click.group(
@@ -217,7 +216,7 @@ async def _export(app: App, file: str) -> int:
             stdout.flush()
             return 0
         with replacing(Path(file), private=True) as draft:
-            target = _EncodedStream(draft)
+            target = codecs.getwriter("utf-8")(draft)
             count = 0 if log is None else await log.export(target)
     out.data({"file": file, "records": count})
     out.say(f"{counted(count, 'record')} in {file}")
@@ -233,14 +232,3 @@ class _CleanedStream:
     def write(self, text: str) -> int:
         """Write *text*."""
         return self._stream.write(clean(text))
-
-
-class _EncodedStream:
-    """A file of bytes as a stream of text."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, text: str) -> int:
-        """Write *text*."""
-        return self._file.write(text.encode("utf-8"))

@@ -6,6 +6,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,13 @@ import click
 from agentos._version import __version__
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.inspection import deadline_option, inspect_packs
+from agentos.cli.probe.isolated_load import HOLLOW, ProbeReport
 from agentos.errors import AgentOSError, PackLoadError, StoreError
 from agentos.model.field_checks import did_you_mean, nearest
+from agentos.model.manifest import PackEntry
 
 if TYPE_CHECKING:
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.isolated_load import ProbeReport
 
 OLDEST = (3, 11)
 _PREFIX = "AGENTOS_"
@@ -47,7 +49,7 @@ class Inspected:
     environ: Mapping[str, str] = attrs.field(repr=False)
     path: Path | None = None
     config: "Config | None" = None
-    report: "ProbeReport | None" = None
+    report: ProbeReport | None = None
 
 
 class NotChecked(Exception):  # noqa: N818 - nothing is wrong
@@ -191,7 +193,6 @@ def check_entry_points(found: Inspected) -> Iterator[Trouble]:
     """Check that what installed distributions announce is there."""
     from agentos.cli.manifest_entries import announced
     from agentos.loading.pack_files import files_of
-    from agentos.model.manifest import PackEntry
 
     wanted = {one.package for one in found.config.manifest.packs} if found.config else set()
     for name, distribution in {one.name: one.distribution for one in announced()}.items():
@@ -238,8 +239,6 @@ def check_pins(found: Inspected) -> Iterator[Trouble]:
 
 def check_stacks(found: Inspected) -> Iterator[Trouble]:
     """Check that no tool stands in the shadow of another pack's, without wrapping, and that who wraps has whom to."""
-    from agentos.cli.probe.isolated_load import HOLLOW
-
     for stack in found.report.stacks if found.report else ():
         active = stack.active
         if stack.hollow is not None:
@@ -264,7 +263,7 @@ def check_overrides(found: Inspected) -> Iterator[Trouble]:
     yield from troubles
 
 
-def _without_target(config: "Config", report: "ProbeReport") -> Iterator[Trouble]:
+def _without_target(config: "Config", report: ProbeReport) -> Iterator[Trouble]:
     stacks = report.stacks
     for overrides in (config.manifest.overrides, config.overrides):
         for kind, group in overrides.by_kind.items():
@@ -281,8 +280,6 @@ def _names_on(stack: Any) -> list[str]:
 
 
 def _unmatched_denials(config: "Config", ids: set[str]) -> Iterator[Trouble]:
-    from fnmatch import fnmatchcase
-
     for pattern in config.manifest.settings.deny or ():
         if not any(fnmatchcase(name, pattern) for name in ids):
             message = f"{pattern!r} denies nothing that is there{did_you_mean(pattern, ids)}"

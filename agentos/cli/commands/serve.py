@@ -2,22 +2,24 @@
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
+from click.core import ParameterSource
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.base.extras import import_extra
+from agentos.cli.app import App, Fail, app_of, examples, pass_app
 from agentos.cli.host_session import UNUSABLE, USAGE
 from agentos.cli.terminal.harmless_text import counted
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from agentos.host import AgentOS
     from agentos.mcp.auth import TokenFile, Verifier
     from agentos.model.principal import Principal
@@ -111,7 +113,7 @@ def serve(
     """
     if context.invoked_subcommand is not None:
         return None
-    app = context.find_object(App) or App()
+    app = app_of(context)
     if stdio and http:
         raise Fail("--stdio and --http: serve one of them", code=USAGE)
     shown = {
@@ -125,8 +127,6 @@ def serve(
 
 
 def _refuse_options_of_http(context: click.Context) -> None:
-    from click.core import ParameterSource
-
     for parameter in context.command.params:
         name = str(parameter.name)
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -136,10 +136,6 @@ def _refuse_options_of_http(context: click.Context) -> None:
 
 def _load(module: str) -> Any:
     """Import a part of agentos.mcp; say what is missing if its library is not there."""
-    from importlib import import_module
-
-    from agentos.base.extras import import_extra
-
     try:
         import_extra("mcp", "mcp")
         return import_module(f"agentos.mcp.{module}")
@@ -175,10 +171,10 @@ def _reserved_streams() -> Iterator[tuple[int, int]]:
 
 
 async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, Any]) -> int:
-    import signal
+    from agentos.cli.live_changes import followed
 
     server_module, stdio = _load("server.mcp_server"), _load("server.stdio")
-    async with _followed(app) as (host, principals):
+    async with followed(app) as (host, principals):
         server = server_module.MCPServer(host, principal=_caller(app, principals), **shown)
         app.out.note(f"serving {_count(app, host)} over stdin and stdout{_terminal_note(stdin)}")
         try:
@@ -188,12 +184,6 @@ async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, An
     if ended_by == signal.SIGINT:
         raise KeyboardInterrupt
     return 0
-
-
-def _followed(app: App) -> "AbstractAsyncContextManager[tuple[AgentOS, dict[str, Principal]]]":
-    from agentos.cli.live_changes import followed
-
-    return followed(app)
 
 
 def _caller(app: App, principals: Mapping[str, "Principal"]) -> "Principal | Callable[[Any], Principal | None]":
@@ -214,6 +204,8 @@ def _count(app: App, host: "AgentOS") -> str:
 
 
 async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) -> int:
+    from agentos.cli.live_changes import followed
+
     http = _load("http.serving")
     _check_options(options)
     if options.asks_for_tokens and app.given.get("principal"):
@@ -221,7 +213,7 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) ->
     if options.token_file is not None:
         _tokens(options.token_file)
         _require_file(options.token_file)
-    async with _followed(app) as (host, principals):
+    async with followed(app) as (host, principals):
         serving = http.serve_http(
             host,
             bind=options.bind,
@@ -299,7 +291,6 @@ def _print_ready(app: App, host: "AgentOS", address: str, *, has_tokens: bool) -
 async def _until_sigterm(serving: Any) -> None:
     """Serve until SIGTERM, which is how a service is ended: that is no failure."""
     import asyncio
-    import signal
 
     task = asyncio.ensure_future(serving)
     told: list[int] = []

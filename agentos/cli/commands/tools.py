@@ -125,7 +125,9 @@ def _rules(tool: Any) -> tuple[str, ...]:
 def _print_tool(app: App, ready: "ReadyTool") -> None:
     from rich.text import Text
 
-    tool, source, out = ready.tool, ready.entry.source, app.out
+    from agentos.schema.validation import to_plain_json
+
+    tool, source, out, schema = ready.tool, ready.entry.source, app.out, to_plain_json(ready.tool.input_schema)
     out.say(Text.assemble((one_line(ready.qualified_id), "bold"), "  ", (tool.effect, EFFECTS[tool.effect])))
     out.say(tool.description.strip())
     out.say()
@@ -141,9 +143,9 @@ def _print_tool(app: App, ready: "ReadyTool") -> None:
         if value:
             out.say(f"{name + ':':<9} {one_line(value)}")
     out.say()
-    rows = [_argument_row(tool.input_schema, name, schema) for name, schema in _properties(tool.input_schema).items()]
+    rows = [_argument_row(schema, name, said) for name, said in _properties(schema).items()]
     out.table(("argument", "type", "", "what it is"), rows, empty="It takes no arguments.")
-    out.say(f"\nagentos tools call {one_line(tool.name)}{_example(tool.input_schema)}", "bright_black")
+    out.say(f"\nagentos tools call {one_line(tool.name)}{_example(schema)}", "bright_black")
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
