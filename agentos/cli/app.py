@@ -124,6 +124,11 @@ class App:
             raise Fail(f"the manifest has no principal {wanted!r}{hint}", code=2)
         return known[wanted]
 
+    @property
+    def named_principal(self) -> str | None:
+        """Return the key of the principal that was named; None if none was."""
+        return self.principal.key if self.given.get("principal") else None
+
     # -- running -------------------------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T], *, logs: bool = True) -> T:

@@ -43,14 +43,16 @@ def read_arguments(schema: Schema, words: Sequence[str], text: str | None = None
     for word in words:
         name, is_raw, value = _split(word)
         wanted = _property(schema, name)
-        if name in seen and not _is_list(schema, wanted, arguments[name]):
+        is_list = isinstance(arguments.get(name), list) and "array" in types_of(schema, wanted)
+        if name in seen and not is_list:
             raise Fail(f"{name} is given twice, and it is no list", code=2)
         try:
             content = _text_or_file(value)
             made = _json(content) if is_raw else _read(schema, wanted, content)
         except Misread as misread:
             raise Fail(f"{name}: {misread}", code=2) from None
-        arguments[name] = [*arguments[name], *_as_list(made)] if name in seen else made
+        more = made if isinstance(made, list) else [made]
+        arguments[name] = [*arguments[name], *more] if name in seen else made
         seen.add(name)
     return arguments
 
@@ -73,14 +75,6 @@ def _split(word: str) -> tuple[str, bool, str]:
     if not equals or not name:
         raise Fail(f"{word!r} is no argument", code=2, hint="write name=value, name:=JSON or name=@file")
     return name, is_raw, value
-
-
-def _as_list(made: Any) -> list[Any]:
-    return made if isinstance(made, list) else [made]
-
-
-def _is_list(schema: Schema, wanted: Any, so_far: Any) -> bool:
-    return isinstance(so_far, list) and "array" in types_of(schema, wanted)
 
 
 # -- what a schema asks for --------------------------------------------------------------------------------------------

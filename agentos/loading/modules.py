@@ -52,18 +52,14 @@ class _FreshFinder(MetaPathFinder):
 _finder = _FreshFinder()
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 @attrs.frozen
 class LoadedModule:
     """A module of a pack; how to forget it with its pack, and how to put back what it replaced."""
 
     module: ModuleType
     origin: str
-    discard: Callable[[], None] = _nothing
-    revert: Callable[[], None] = _nothing
+    discard: Callable[[], None] = lambda: None
+    revert: Callable[[], None] = lambda: None
 
 
 def is_path(name: str) -> bool:

@@ -264,7 +264,7 @@ def _spec_in(name: str, folders: Iterable[str]) -> ModuleSpec | None:
     PathFinder does the same, but wants the package around a nested namespace package to be imported.
     """
     portions: list[str] = []
-    for folder in filter(_is_text, folders):
+    for folder in (one for one in folders if isinstance(one, str)):  # an import passes over everything else
         finder = pkgutil.get_importer(folder or str(Path.cwd()))
         if finder is None:
             continue
@@ -278,10 +278,6 @@ def _spec_in(name: str, folders: Iterable[str]) -> ModuleSpec | None:
     namespace = ModuleSpec(name, None, is_package=True)
     namespace.submodule_search_locations = portions
     return namespace
-
-
-def _is_text(folder: object) -> bool:
-    return isinstance(folder, str)  # an import passes over everything else
 
 
 def _spec_elsewhere(name: str) -> ModuleSpec | None:

@@ -269,16 +269,13 @@ def _prune(source: RawDocument) -> Iterator[str]:
         place = path if path.isprintable() else ascii(path)
         try:
             item = source.part(given, place, "the path")
-            for method in [word for word in item if word.upper() in _METHODS and not _is_operation(item[word])]:
-                del item[method]
-                yield f"{method.upper()} {place}: expected a mapping"
+            for method in [word for word in item if word.upper() in _METHODS]:
+                if item[method] is not None and not isinstance(item[method], dict):
+                    del item[method]
+                    yield f"{method.upper()} {place}: expected a mapping"
         except ToolDefinitionError as error:
             del paths[path]
             yield str(error)
-
-
-def _is_operation(node: Any) -> bool:
-    return node is None or isinstance(node, dict)
 
 
 def _clean(root: Json) -> None:

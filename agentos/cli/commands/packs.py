@@ -60,16 +60,13 @@ def list_(app: App) -> None:
     ]
     app.out.data({"manifest": app.config.path, "packs": rows, "available": spare})
     shown = [
-        (row["key"], _state(row["state"]), row["version"] or "", row["source"], row["reason"] or "") for row in rows
+        (one["key"], (one["state"], _STYLES[one["state"]]), one["version"], one["source"], one["reason"])
+        for one in rows
     ]
     app.out.table(("pack", "state", "version", "source", "why"), shown, empty="There are no packs; add one.")
     if spare:
         names = ", ".join(f"{one['name']} ({one['distribution']})" for one in spare)
         app.out.say(f"\nInstalled, and not in the manifest: {names}", "cyan")
-
-
-def _state(state: str) -> tuple[str, str]:
-    return state, _STYLES[state]
 
 
 def _row(config: "Config", one: ManifestEntry, disabled: Mapping[str, float]) -> dict[str, Any]:
@@ -78,7 +75,8 @@ def _row(config: "Config", one: ManifestEntry, disabled: Mapping[str, float]) ->
     if not one.is_enabled:
         state, reason = "disabled", f"enabled = false in {config.path.name}"
     elif one.key in disabled:
-        state, reason = "disabled", f"disabled by a person on {_date_text(disabled[one.key])}"
+        at = datetime.fromtimestamp(disabled[one.key], UTC)
+        state, reason = "disabled", f"disabled by a person on {at:%Y-%m-%d}"
     elif fault:
         state, reason = "missing", fault
     return {
@@ -101,10 +99,6 @@ def _files_or_fault(config: "Config", one: ManifestEntry) -> "tuple[PackFiles | 
         return files_of(config.manifest.packs[int(one.at[1])]), None
     except PackLoadError as error:
         return None, error.message
-
-
-def _date_text(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
 def _disabled_in_store(app: App) -> dict[str, float]:

@@ -121,19 +121,12 @@ def _origin(
 
 
 def _print_rows(app: App, rows: Sequence[SecretRow], empty: str) -> None:
-    shown = [
-        ((row.id, "bold"), row.state, row.origin or _variables_text(row), ", ".join(row.gates), _docs_url(row))
-        for row in rows
-    ]
+    shown = []
+    for row in rows:
+        known = row.definition
+        variables, url = ("", "") if known is None else (f"({' or '.join(known.variables)})", known.docs_url)
+        shown.append(((row.id, "bold"), row.state, row.origin or variables, ", ".join(row.gates), url))
     app.out.table(("secret", "state", "from", "needed by", "where to get one"), shown, empty=empty)
-
-
-def _variables_text(row: SecretRow) -> str:
-    return "" if row.definition is None else f"({' or '.join(row.definition.variables)})"
-
-
-def _docs_url(row: SecretRow) -> str:
-    return "" if row.definition is None else row.definition.docs_url or ""
 
 
 def _warn_of_kept(app: App) -> None:
@@ -155,14 +148,13 @@ def _probe_and_warn(app: App, deadline: float) -> ProbeReport:
 @click.option("--all", "everything", is_flag=True, help="Also those that agentos knows and nothing here asks for.")
 @deadline_option
 @pass_app
-def list_(app: App, everything: bool, deadline: float) -> int:
+def list_(app: App, everything: bool, deadline: float) -> None:
     """List the secrets that packs declare or that are kept: from where they come and what they gate."""
     more = [one.id for one in SecretCatalog.shipped()] if everything else []
     rows = _rows(app.config, _probe_and_warn(app, deadline), more)
     app.out.data({"secrets": [row.to_json() for row in rows]})
     _print_rows(app, rows, "No loaded pack declares a secret, and none is kept.")
     _warn_of_kept(app)
-    return 0
 
 
 @secrets.command(epilog=examples("agentos secrets check", "agentos secrets check openai.apiKey serper.apiKey"))
@@ -198,7 +190,7 @@ def check(app: App, ids: Sequence[str], deadline: float) -> int:
 @click.option("--force", is_flag=True, help="Keep it even if nothing here declares such a secret.")
 @deadline_option
 @pass_app
-def set_(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> int:
+def set_(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> None:
     """Keep a secret: typed unseen, stored in the OS keyring where one works, else in an encrypted file.
 
     It is kept for this user, whatever the manifest. A variable of the environment or a line in .env counts before it.
@@ -214,7 +206,6 @@ def set_(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> i
     app.out.say(f"{id} is kept in {place}")
     if nearer is not None:
         app.out.warn(f"{nearer} has a value too, and that one counts")
-    return 0
 
 
 def _known_id(app: App, id: str, deadline: float, *, force: bool) -> str:
@@ -278,7 +269,7 @@ def _stronger_origin(app: App, id: str) -> str | None:
 @secrets.command(epilog=examples("agentos secrets unset openai.apiKey"))
 @click.argument("id", shell_complete=completing(lambda _: SecretVault().kept()))
 @pass_app
-def unset(app: App, id: str) -> int:
+def unset(app: App, id: str) -> None:
     """Forget a secret that is kept. What the environment or .env say stays."""
     vault = SecretVault()
     kept = vault.kept()  # looked at first: to change what is kept, its folder is made
@@ -286,4 +277,3 @@ def unset(app: App, id: str) -> int:
         raise Fail(f"no secret called {id!r} is kept{did_you_mean(id, kept)}")
     app.out.data({"id": id, "kept": None})
     app.out.say(f"{id} is not kept any more")
-    return 0

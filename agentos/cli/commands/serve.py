@@ -103,7 +103,7 @@ class _SearchThreshold(click.IntRange):
 @click.pass_context
 def serve(
     context: click.Context, /, stdio: bool, http: bool, no_approvals_tools: bool, search_above: Any, **options: Any
-) -> int | None:
+) -> None:
     """Serve the tools to MCP clients.
 
     Over stdin and stdout everything is done for --principal, else for the host itself. Over HTTP, a token says for
@@ -112,7 +112,7 @@ def serve(
     enabled. Ends with SIGTERM, Ctrl-C, or when the client closes stdin.
     """
     if context.invoked_subcommand is not None:
-        return None
+        return
     app = app_of(context)
     if stdio and http:
         raise Fail("--stdio and --http: serve one of them", code=USAGE)
@@ -120,10 +120,13 @@ def serve(
         "approvals_tools": not no_approvals_tools,
         "search_above": None if search_above == _NEVER else search_above,
     }
-    if not http:
+    if http:
+        app.run(_run_http(app, HTTPOptions(**options), shown))
+    else:
         _refuse_options_of_http(context)
-        return _run_stdio(app, shown)
-    return app.run(_run_http(app, HTTPOptions(**options), shown))
+        app.out  # noqa: B018 - made while descriptor 1 is still what sys.stdout was made for
+        with _reserved_streams() as (stdin, stdout):
+            app.run(_serve_stdio(app, stdin, stdout, shown))
 
 
 def _refuse_options_of_http(context: click.Context) -> None:
@@ -146,12 +149,6 @@ def _load(module: str) -> Any:
 # -- stdio -------------------------------------------------------------------------------------------------------------
 
 
-def _run_stdio(app: App, shown: Mapping[str, Any]) -> int:
-    app.out  # noqa: B018 - made while descriptor 1 is still what sys.stdout was made for
-    with _reserved_streams() as (stdin, stdout):
-        return app.run(_serve_stdio(app, stdin, stdout, shown))
-
-
 @contextlib.contextmanager
 def _reserved_streams() -> Iterator[tuple[int, int]]:
     """Keep stdin and stdout for the protocol alone: what packs print and read while they load goes elsewhere."""
@@ -170,30 +167,26 @@ def _reserved_streams() -> Iterator[tuple[int, int]]:
             os.close(descriptor)
 
 
-async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, Any]) -> int:
+async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, Any]) -> None:
     from agentos.cli.live_changes import followed
 
     server_module, stdio = _load("server.mcp_server"), _load("server.stdio")
     async with followed(app) as (host, principals):
         server = server_module.MCPServer(host, principal=_caller(app, principals), **shown)
-        app.out.note(f"serving {_count(app, host)} over stdin and stdout{_terminal_note(stdin)}")
+        meant = ": this is for an MCP client to start; Ctrl-C ends it" if os.isatty(stdin) else ""
+        app.out.note(f"serving {_count(app, host)} over stdin and stdout{meant}")
         try:
             ended_by = await stdio.run(server.server, stdin, stdout)
         finally:
             await server.close()
     if ended_by == signal.SIGINT:
         raise KeyboardInterrupt
-    return 0
 
 
 def _caller(app: App, principals: Mapping[str, "Principal"]) -> "Principal | Callable[[Any], Principal | None]":
     """Return for whom everything is done: the host itself, or a principal as the manifest has it at the time."""
     id = app.principal.id
     return (lambda _: principals.get(id)) if app.given.get("principal") else app.principal
-
-
-def _terminal_note(stdin: int) -> str:
-    return ": this is for an MCP client to start; Ctrl-C ends it" if os.isatty(stdin) else ""
 
 
 def _count(app: App, host: "AgentOS") -> str:
@@ -203,7 +196,7 @@ def _count(app: App, host: "AgentOS") -> str:
 # -- HTTP --------------------------------------------------------------------------------------------------------------
 
 
-async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) -> int:
+async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) -> None:
     from agentos.cli.live_changes import followed
 
     http = _load("http.serving")
@@ -233,7 +226,6 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) ->
             await _until_sigterm(serving)
         except ValueError as error:  # an address, a path or a certificate that can't be used
             raise Fail(str(error).removeprefix("serve_http: "), code=USAGE) from None
-    return 0
 
 
 def _verifier(options: HTTPOptions, principals: Mapping[str, "Principal"]) -> "Verifier | None":
@@ -353,7 +345,7 @@ def tokens() -> None:
 )
 @click.option("--forever", is_flag=True, help="It does not expire.")
 @pass_app
-def issue(app: App, token_file: str, scopes: Sequence[str], audience: str | None, days: float, forever: bool) -> int:
+def issue(app: App, token_file: str, scopes: Sequence[str], audience: str | None, days: float, forever: bool) -> None:
     """Make a token for --principal. It is shown now and never again."""
     if not app.given.get("principal"):
         raise Fail(
@@ -368,7 +360,6 @@ def issue(app: App, token_file: str, scopes: Sequence[str], audience: str | None
     app.out.data({"token": token, **_data(entry)})
     app.out.say(token)
     app.out.note(f"token {entry.id} for {entry.principal}, {_until(entry)}; it is shown now and never again")
-    return 0
 
 
 def _data(entry: Any) -> dict[str, Any]:
@@ -385,7 +376,7 @@ def _until(entry: Any) -> str:
 @tokens.command("list", epilog=examples("agentos serve tokens list --token-file tokens.json --json"))
 @_token_file
 @pass_app
-def list_(app: App, token_file: str) -> int:
+def list_(app: App, token_file: str) -> None:
     """List the tokens: for whom, narrowed to what, and until when; never the token itself."""
     found = _tokens(_require_file(token_file)).entries()
     app.out.data({"tokens": [_data(entry) for entry in found]})
@@ -401,20 +392,18 @@ def list_(app: App, token_file: str) -> int:
         for entry in found
     ]
     app.out.table(("id", "for", "holds", "narrowed to", "audience", "until"), rows, empty="There are no tokens.")
-    return 0
 
 
 @tokens.command(epilog=examples("agentos serve tokens revoke 3f2a91c0d4e5 --token-file tokens.json"))
 @click.argument("id")
 @_token_file
 @pass_app
-def revoke(app: App, id: str, token_file: str) -> int:
+def revoke(app: App, id: str, token_file: str) -> None:
     """Take the token of that ID out of the file; servers that run refuse it at once."""
     if not _tokens(_require_file(token_file)).revoke(id):
         raise Fail(f"there is no token {id[:64]!r} in {token_file}", hint="`agentos serve tokens list` shows their ids")
     app.out.data({"id": id, "state": "revoked"})
     app.out.say(f"token {id} is revoked")
-    return 0
 
 
 def _require_file(path: str) -> str:

@@ -28,7 +28,7 @@ _STYLES = {
 @click.argument("kind", required=False)
 @deadline_option
 @pass_app
-def stacks(app: App, kind: str | None, deadline: float) -> int:
+def stacks(app: App, kind: str | None, deadline: float) -> None:
     """Draw every stack, or those of one KIND: who is active, who is not, and why."""
     from agentos.cli.held_back import data_of_held
 
@@ -50,7 +50,6 @@ def stacks(app: App, kind: str | None, deadline: float) -> int:
         app.out.say("There are no stacks: no loaded pack offers anything.")
     _print_held_back(app, held)
     _print_warnings(app, report)
-    return 0
 
 
 def _rows(stack: ProbedStack) -> Iterable[tuple[Any, ...]]:
@@ -115,7 +114,7 @@ def _print_warnings(app: App, report: ProbeReport) -> None:
 @click.argument("name", metavar="KIND:ID")
 @deadline_option
 @pass_app
-def why(app: App, name: str, deadline: float) -> int:
+def why(app: App, name: str, deadline: float) -> None:
     """Say who answers to KIND:ID, who does not, and why; without a kind it is a tool, and PACK:ID is one, too.
 
     With --principal, also which rules that principal lacks to call it. Exits 1 if nobody offers it.
@@ -135,7 +134,6 @@ def why(app: App, name: str, deadline: float) -> int:
     _print_stack(app, stack, access, denied)
     _print_held_back(app, held)
     _print_warnings(app, report)
-    return 0
 
 
 def _require_name(name: str) -> None:

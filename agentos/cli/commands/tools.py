@@ -36,7 +36,7 @@ def tools() -> None:
 )
 @click.argument("pattern", default="*")
 @run_async
-async def list_(app: App, pattern: str) -> int:
+async def list_(app: App, pattern: str) -> None:
     """List the tools that can be called; PATTERN picks some by name or pack:name."""
     async with working_host(app) as host:
         known = host.tools.list_available_tools(app.principal)
@@ -44,7 +44,6 @@ async def list_(app: App, pattern: str) -> int:
         app.out.data({"tools": infos})
         rows = [_list_row(info) for info in infos]
         app.out.table(("tool", "effect", "pack", "what it does"), rows, empty=_empty_text(known, pattern))
-    return 0
 
 
 def _empty_text(known: "Sequence[ToolInfo]", pattern: str) -> str:
@@ -74,14 +73,13 @@ def _fits(info: "ToolInfo", pattern: str) -> bool:
 @tools.command(epilog=examples("agentos tools show add", "agentos tools show math:add --json"))
 @click.argument("name")
 @run_async
-async def show(app: App, name: str) -> int:
+async def show(app: App, name: str) -> None:
     """Show what a tool does, what it takes, who may call it, and where it comes from."""
     async with working_host(app, tells_held_back=False) as host:
         ready = await _require_tool(app, host, name)
         app.out.data(_data(ready))
         if not app.out.is_json:
             _print_tool(app, ready)
-    return 0
 
 
 async def _require_tool(app: App, host: "AgentOS", name: str) -> "ReadyTool":
