@@ -45,8 +45,15 @@ VARIABLES: Mapping[str, str] = {
     "AGENTOS_CHAT_MODEL": "the model that `agentos chat` talks to",
 }
 """The environment variables that agentos reads, and what they say."""
-_KEYS = {variable: said.partition(":")[0] for variable, said in VARIABLES.items() if ":" in said}
-"""Those that stand for a key of the manifest, which what they say begins with."""
+_KEYS = {
+    "AGENTOS_MODE": "mode",
+    "AGENTOS_STORE": "store",
+    "AGENTOS_PINS": "pins",
+    "AGENTOS_DENY": "deny",
+    "AGENTOS_PROPOSAL_TTL": "proposalTtl",
+    "AGENTOS_LOCK": "lock",
+    "AGENTOS_DOTENV": "dotenv",
+}
 OF_MANIFESTS = frozenset({*KEYS, "store", "packs", "mcpServers", "overrides"})
 """What stands in a manifest, at its top."""
 

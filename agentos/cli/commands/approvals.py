@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from agentos.cli.host_session import (
     REFUSED,
     SHORT_ID,
     SHORTEST_ID,
-    USAGE,
     data_of,
     print_result,
     working_host,
@@ -26,7 +25,6 @@ from agentos.cli.terminal.output import plain
 if TYPE_CHECKING:
     from agentos.access.proposals import Proposal, Stored
     from agentos.cli.store_records import Records
-    from agentos.host import AgentOS
 
 _BRIEF = 60
 """How many characters of a call's arguments stand in the list."""
@@ -247,41 +245,19 @@ def _refusing(app: App, proposal: "Proposal") -> Iterator[None]:
 @run_async
 async def edit(app: App, id: str, arguments: Sequence[str], text: str | None) -> None:
     """Replace a call that waits by one with other arguments. It gets an id of its own, and waits as well."""
-    from agentos.cli.terminal.approval_dialog import describe
+    from agentos.cli.terminal.approval_dialog import describe, edited_arguments
 
     if not arguments and text is None:
         raise Fail("nothing is to be changed", code=2, hint="give name=value, or --args with a JSON object")
     old = await _find_proposal(app, id)
     async with working_host(app, tells_held_back=False) as host:
-        changed = _new_arguments(host, old, arguments, text)
-        _require_fit(host, old, changed)
+        changed = edited_arguments(host, old, arguments, text)
         with _refusing(app, old):
             new = await host.approvals.edit(old.id, changed, by=app.principal)
     app.out.data(_data(new))
     if not app.out.is_json:
         app.out.say(describe(new, app.out.console))
     app.out.say(f"It waits as proposal {new.id}: `agentos approvals approve {new.id}` runs it")
-
-
-def _new_arguments(host: "AgentOS", old: "Proposal", words: Sequence[str], text: str | None) -> dict[str, Any]:
-    """Return all the arguments: anew if they are given as JSON, else the old ones with some changed."""
-    from agentos.cli.call_arguments import read_arguments
-
-    tool = host.tools.get_tool(old.tool)
-    schema: Mapping[str, Any] = {} if tool is None else tool.input_schema
-    changed = read_arguments(schema, words, text)
-    return changed if text is not None else {**(old.arguments or {}), **changed}
-
-
-def _require_fit(host: "AgentOS", old: "Proposal", arguments: Mapping[str, Any]) -> None:
-    """End the command, as `tools call` does, if the tool can't take the arguments."""
-    from agentos.model.tool_call import ToolCall, ToolResult
-
-    executor = host.tools.executor
-    found = host.tools.catalog.find(old.tool)
-    checked = None if found is None else executor.arguments(found, ToolCall(old.tool, dict(arguments)))
-    if isinstance(checked, ToolResult):
-        raise Fail(checked.content, code=USAGE)
 
 
 @approvals.command(epilog=examples('agentos approvals reject 3f2a91c0 --reason "wrong address"'))

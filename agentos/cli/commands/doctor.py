@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 OLDEST = (3, 11)
 _PREFIX = "AGENTOS_"
-_OTHERS = 0o077
 _KEPT = "kept secrets"
 _SIGNS = {"error": ("✗", "bold red"), "warning": ("!", "yellow")}
 
@@ -206,7 +204,7 @@ def check_entry_points(found: Inspected) -> Iterator[Trouble]:
 
 def check_secrets(found: Inspected) -> Iterator[Trouble]:
     """Check that no secret is missing that something waits for."""
-    from agentos.cli.secret_faults import faults_of_kept
+    from agentos.cli.faults import faults_of_kept
     from agentos.secrets.catalog import SecretCatalog
 
     waiting: dict[str, list[str]] = {}
@@ -290,8 +288,7 @@ def check_store(found: Inspected) -> Iterator[Trouble]:
     """Check that the store can be reached, read and written, and that its key is nobody else's."""
     if found.config is None or found.config.manifest.store is None:
         return
-    from agentos.cli.store_faults import faults_of_store
-    from agentos.cli.writable_folders import faults_of_folder
+    from agentos.cli.faults import faults_of_folder, faults_of_store
     from agentos.store.locations import place_of
 
     try:
@@ -307,17 +304,17 @@ def check_store(found: Inspected) -> Iterator[Trouble]:
 
 
 def _faults_of_key(place: Any, environ: Mapping[str, str]) -> Iterator[Trouble]:
+    from agentos.cli.faults import is_open_to_others
     from agentos.store.sealing_key import VARIABLE, key_file
 
     file = key_file(place) if place.is_durable and VARIABLE not in environ else None
-    if os.name == "posix" and file is not None and file.is_file() and stat.S_IMODE(file.stat().st_mode) & _OTHERS:
+    if file is not None and is_open_to_others(file):
         yield Trouble("error", "store", f"its key {file} can be read by others", f"chmod 600 {quote(str(file))}")
 
 
 def check_data(found: Inspected) -> Iterator[Trouble]:
     """Check that the user's data folder can be written, and that the secrets that are kept there can be read."""
-    from agentos.cli.secret_faults import faults_of_kept
-    from agentos.cli.writable_folders import faults_of_folder
+    from agentos.cli.faults import faults_of_folder, faults_of_kept
     from agentos.store.locations import data_folder, place_of
 
     folder = data_folder()

@@ -11,10 +11,10 @@ import attrs
 import click
 
 from agentos.cli.app import App, Fail, completing, examples, pass_app
+from agentos.cli.faults import faults_of_kept
 from agentos.cli.inspection import deadline_option, inspect_packs, warn_of_bad
 from agentos.cli.layered_config import Config, kept_secrets, sources_of
 from agentos.cli.probe.isolated_load import ProbeReport
-from agentos.cli.secret_faults import faults_of_kept
 from agentos.model.field_checks import did_you_mean, fault_of_name
 from agentos.secrets.catalog import SecretCatalog, SecretDefinition
 from agentos.secrets.sources import SecretSources, is_real

@@ -11,10 +11,10 @@ import attrs
 
 from agentos import ExtensionManager
 from agentos.access.lock import LockedPack
+from agentos.cli.faults import faults_of_file
 from agentos.cli.host_session import reason_of
 from agentos.cli.layered_config import Config, kept_secrets, load_config
 from agentos.cli.probe.child_process import serve_request
-from agentos.cli.store_faults import faults_of_file
 from agentos.cli.store_records import Records, is_there
 from agentos.cli.terminal.output import plain
 from agentos.errors import AgentOSError, StoreError
