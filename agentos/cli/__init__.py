@@ -8,7 +8,7 @@ terminal/          what is written and read: tables, JSON, logs, progress, quest
 layered_config.py  one manifest, layered with what is beside it, in the environment and on the command line
 manifest_files.py  where manifests are (manifest_entries.py: the entries in one; hidden_secrets.py: what is not shown)
 manifest_edit/     edits that keep comments and order: editing.py, toml_edits.py, node_edits.py for YAML and JSON
-scaffolding.py     what `init` and `new pack` write (scaffold/, atomic_folders.py)
+scaffolding.py     what `init` and `new pack` write (scaffold/)
 
 probe/             packs loaded in a process of their own, where a bad one harms nobody; exit_guard.py for this process
 inspection.py      the probe as commands use it
@@ -16,6 +16,6 @@ host_session.py    a host at work in a command; calling.py makes one call, call_
 live_changes.py    what an operator changes while a host is served
 held_back.py       definitions that wait to be accepted
 
-store_records.py, pack_flags.py, read_only_stores.py          what the store holds, without loading a pack
-store_faults.py, secret_faults.py, writable_folders.py        what may be wrong, for `doctor`
+store_records.py, read_only_stores.py                         what the store holds, without loading a pack
+faults.py                                                     what may be wrong, for `doctor`
 """

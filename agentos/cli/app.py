@@ -1,9 +1,10 @@
 """What every command gets, and how each ends: the App, Fail, and the group that loads commands when they are named."""
 
 import contextlib
+import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from functools import cached_property, partial, wraps
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from agentos._version import __version__
 from agentos.cli.command_list import COMMANDS, OPTIONS, WIDEST, help_text, terminal_width
 from agentos.cli.terminal.harmless_text import clean
 from agentos.cli.terminal.output import Out, plain
@@ -80,8 +82,6 @@ class App:
 
     def find_manifest(self) -> Path | None:
         """Return the manifest's path: given, from the environment, or found here or above; None if there is none."""
-        import os
-
         from agentos.cli.manifest_files import fault_of_place, find_manifest
 
         named = self.given.get("manifest") or os.environ.get("AGENTOS_MANIFEST")
@@ -123,6 +123,11 @@ class App:
             hint = did_you_mean(wanted, known) or f"; there are {', '.join(known) or 'none'}"
             raise Fail(f"the manifest has no principal {wanted!r}{hint}", code=2)
         return known[wanted]
+
+    @property
+    def named_principal(self) -> str | None:
+        """Return the key of the principal that was named; None if none was."""
+        return self.principal.key if self.given.get("principal") else None
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -249,15 +254,22 @@ def _refuse_empty(option: click.Option) -> click.Option:
     return option
 
 
-def _complete_principal(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's
-    with contextlib.suppress(click.ClickException):
-        return [id for id in app_of(context).config.manifest.settings.principals if id.startswith(incomplete)]
-    return []
-
-
 def app_of(context: click.Context) -> App:
     """Return the App of a context."""
     return context.find_object(App) or App()
+
+
+def completing(names: Callable[[App], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return what completes one of *names*, as click asks for it; nothing where they can't be found out."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+        from agentos.errors import AgentOSError
+
+        with contextlib.suppress(click.ClickException, AgentOSError, OSError):
+            return [name for name in names(app_of(context)) if name.startswith(incomplete)]
+        return []
+
+    return complete
 
 
 def _print_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's
@@ -278,10 +290,11 @@ _OPTION_HELP = {word: said for names, said in OPTIONS.items() for word in names.
 
 def _global_options() -> list[click.Option]:
     path = click.Path(dir_okay=False)
+    complete_principal = completing(lambda app: app.config.manifest.settings.principals)
     return [
         _help_option(),
         click.Option(["--manifest"], type=path, metavar="PATH", **_hidden_option()),
-        click.Option(["--principal"], metavar="ID", shell_complete=_complete_principal, **_hidden_option()),
+        click.Option(["--principal"], metavar="ID", shell_complete=complete_principal, **_hidden_option()),
         click.Option(["--json"], is_flag=True, **_hidden_option()),
         click.Option(["--no-color"], is_flag=True, **_hidden_option()),
         click.Option(["-v", "--verbose"], count=True, **_hidden_option()),
@@ -390,8 +403,6 @@ class CommandGroup(click.Group):
 
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's
     if value and not context.resilient_parsing:
-        from agentos._version import __version__
-
         out = app_of(context).out
         out.data({"version": __version__})
         out.raw(f"agentos {__version__}")

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from agentos.cli.app import Fail
+from agentos.schema.references import pointed, resolved
+from agentos.schema.validation import to_plain_json
 
 SIZE_LIMIT = 1_000_000
 """How many bytes of a file are taken: as many characters as a call may bring."""
@@ -36,19 +38,21 @@ class Misread(ValueError):  # noqa: N818 - becomes a Fail with the argument's na
 
 def read_arguments(schema: Schema, words: Sequence[str], text: str | None = None) -> dict[str, Any]:
     """Return arguments: those of *text*, a JSON object, with the assignments in *words* over them."""
-    arguments = {} if text is None else read_object(text)
+    schema, arguments = to_plain_json(schema), {} if text is None else read_object(text)
     seen: set[str] = set()
     for word in words:
         name, is_raw, value = _split(word)
         wanted = _property(schema, name)
-        if name in seen and not _is_list(schema, wanted, arguments[name]):
+        is_list = isinstance(arguments.get(name), list) and "array" in types_of(schema, wanted)
+        if name in seen and not is_list:
             raise Fail(f"{name} is given twice, and it is no list", code=2)
         try:
             content = _text_or_file(value)
             made = _json(content) if is_raw else _read(schema, wanted, content)
         except Misread as misread:
             raise Fail(f"{name}: {misread}", code=2) from None
-        arguments[name] = [*arguments[name], *_as_list(made)] if name in seen else made
+        more = made if isinstance(made, list) else [made]
+        arguments[name] = [*arguments[name], *more] if name in seen else made
         seen.add(name)
     return arguments
 
@@ -73,14 +77,6 @@ def _split(word: str) -> tuple[str, bool, str]:
     return name, is_raw, value
 
 
-def _as_list(made: Any) -> list[Any]:
-    return made if isinstance(made, list) else [made]
-
-
-def _is_list(schema: Schema, wanted: Any, so_far: Any) -> bool:
-    return isinstance(so_far, list) and "array" in types_of(schema, wanted)
-
-
 # -- what a schema asks for --------------------------------------------------------------------------------------------
 
 
@@ -102,26 +98,9 @@ def types_of(root: Schema, schema: Any, depth: int = 0) -> list[str]:
     if "const" in schema or "enum" in schema:
         return list(dict.fromkeys(_type(value) for value in schema.get("enum", [schema.get("const")])))
     if isinstance(schema.get("$ref"), str):
-        return types_of(root, _referred(root, schema["$ref"]), depth + 1)
+        return types_of(root, pointed(root, schema["$ref"]), depth + 1)
     parts = [part for key in ("anyOf", "oneOf", "allOf") for part in schema.get(key, ())]
     return list(dict.fromkeys(type for part in parts for type in types_of(root, part, depth + 1)))
-
-
-def _referred(root: Schema, reference: str) -> Any:
-    """Return what a reference within the schema leads to; anything else leads nowhere."""
-    found: Any = root if reference.startswith("#") else None
-    for part in reference.lstrip("#").strip("/").split("/") if reference.strip("#/") else ():
-        name = part.replace("~1", "/").replace("~0", "~")
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
-
-
-def _resolved(root: Schema, schema: Any) -> Any:
-    for _ in range(_DEPTH):
-        if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
-            return schema
-        schema = _referred(root, schema["$ref"])
-    return None
 
 
 def _type(value: Any) -> str:
@@ -167,9 +146,7 @@ def _array(root: Schema, schema: Any, text: str) -> list[Any]:
     if text.lstrip().startswith("["):
         found = _json(text)
         return found if isinstance(found, list) else [found]
-    said = _resolved(root, schema)
-    items = said.get("items", {}) if isinstance(said, Mapping) else {}
-    return [_read(root, items, text)]
+    return [_read(root, resolved(schema, root).get("items", {}), text)]
 
 
 def _object(root: Schema, schema: Any, text: str) -> dict[str, Any]:  # noqa: ARG001

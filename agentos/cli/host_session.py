@@ -1,8 +1,9 @@
 """A host at work in a command: who could not be loaded, how a call ended, and which exit code says so."""
 
 import contextlib
+import json
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from agentos.model.tool_call import ToolResult
 
 FAILED, USAGE, UNUSABLE, REFUSED = 1, 2, 3, 4
+SHORT_ID, SHORTEST_ID = 8, 4
+"""How many characters of an id are shown to people, enough to name it, and how many they have to give."""
 DESTRUCTIVE = "destructive"
 EFFECTS = {"read": "green", "mutate": "yellow", DESTRUCTIVE: "bold red"}
 """In which style the effect of a tool is shown."""
@@ -58,19 +61,11 @@ def code_of(result: "ToolResult") -> int:
 
 def data_of(result: "ToolResult") -> dict[str, Any]:
     """Return a result as JSON shows it; the token of a proposal stays out: who has it can approve."""
-    error = result.error
-    told = {"success": result.success, "output": result.output, "content": result.content, "state": result.state}
-    if error is None:
-        return {**told, "meta": result.meta}
-    return {
-        **told,
-        "meta": result.meta,
-        "error": {"type": error.type, "message": error.message, "details": _without_token(error.details)},
-    }
-
-
-def _without_token(details: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in details.items() if key != "token"}
+    told = {name: getattr(result, name) for name in ("success", "output", "content", "state", "meta")}
+    if result.error is None:
+        return told
+    details = {key: value for key, value in result.error.details.items() if key != "token"}
+    return {**told, "error": {"type": result.error.type, "message": result.error.message, "details": details}}
 
 
 def print_result(out: "Out", result: "ToolResult", *, hint: str | None = None, **more: Any) -> int:
@@ -105,8 +100,6 @@ def _result_text(out: "Out", result: "ToolResult") -> str:
     """Return the content; JSON that nobody put into words is laid out for whoever reads it at a terminal."""
     if not isinstance(result.output, dict | list) or not out.console.is_terminal:
         return result.content
-    import json
-
     try:
         is_plain = json.loads(result.content) == result.output
     except ValueError:
@@ -116,6 +109,6 @@ def _result_text(out: "Out", result: "ToolResult") -> str:
 
 def held_in_memory(app: "App") -> bool:
     """Tell whether what waits for approval ends with the process, since the manifest names no store."""
-    from agentos.cli.pack_flags import lasts
+    from agentos.store.locations import place_of
 
-    return not lasts(app.config.manifest.store)
+    return not place_of(app.config.manifest.store).is_durable

@@ -6,6 +6,7 @@ Nothing is imported here before a command is known: `agentos --help` costs littl
 import os
 import sys
 
+from agentos._version import __version__
 from agentos.cli.command_list import COMMANDS, help_text, terminal_width
 from agentos.cli.terminal.streams import have_streams, silence
 
@@ -30,8 +31,6 @@ def _main(argv: list[str] | None) -> int:
         if not arguments or arguments in (["--help"], ["-h"], ["help"]):
             return _say(help_text(terminal_width()))
         if arguments == ["--version"]:
-            from agentos._version import __version__
-
             return _say(f"agentos {__version__}\n")
     try:
         import click  # noqa: F401 - is it there?

@@ -5,11 +5,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import click
 
-from agentos.cli.app import Fail, app_of
+from agentos.cli.app import App, Fail, completing
 from agentos.cli.manifest_edit.edits import Keys
-from agentos.errors import AgentOSError
 from agentos.model.field_checks import did_you_mean
 from agentos.model.parsing import read_file
 
@@ -98,11 +96,10 @@ def announced() -> "list[PackEntryPoint]":
     return [one for name in installed.names() for one in installed.find(name)]
 
 
-def complete_pack(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
-    """Complete the key of a pack in the manifest."""
-    try:
-        path = app_of(context).find_manifest()
-        keys = [] if path is None else [one.key for one in entries_in(path)]
-    except (click.ClickException, AgentOSError, OSError):
-        return []
-    return [key for key in keys if key.startswith(incomplete)]
+def _keys(app: App) -> list[str]:
+    path = app.find_manifest()
+    return [] if path is None else [one.key for one in entries_in(path)]
+
+
+complete_pack = completing(_keys)
+"""Completes the key of a pack in the manifest."""

@@ -1,12 +1,15 @@
 """What `init` and `new pack` write: templates filled in, in folders that appear whole or not at all."""
 
+import errno
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
 from agentos._version import __version__
-from agentos.cli.atomic_folders import new_folder, write_new
+from agentos.base.atomic_files import draft_of, sync_folder, undisturbed, write_file
 
 FLAVOURS: Mapping[str, str] = {
     "tool": "Counts the words of a text.",
@@ -60,7 +63,33 @@ def make_distribution(folder: Path, name: str, flavour: str, tool: str | None = 
         **({"tests/beneath.py": "beneath.py"} if flavour == "wrapper" else {}),
     }
     with new_folder(folder) as draft:
-        for path, template in files.items():
-            write_new(draft / path, filled(template, values))
-        write_new(draft / module / "py.typed", b"")
+        contents = {path: filled(template, values) for path, template in files.items()}
+        for path, data in {**contents, f"{module}/py.typed": b""}.items():
+            (draft / path).parent.mkdir(parents=True, exist_ok=True)
+            write_file(draft / path, data)
     return sorted([*files, f"{module}/py.typed"])
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Give a folder to fill, which becomes *path* at the end of the block; raise FileExistsError if that is taken."""
+    if path.exists() or path.is_symlink():
+        raise FileExistsError(errno.EEXIST, "is there already", str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = draft_of(path)
+    try:
+        draft.mkdir()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None  # nobody knows the draft by its name
+    try:
+        yield draft
+        for folder in [draft, *(one for one in draft.rglob("*") if one.is_dir())]:
+            sync_folder(folder)
+        draft.rename(path)  # refused if somebody made it meanwhile, unless they made an empty folder
+    except BaseException as error:  # Ctrl-C too must not leave litter
+        if isinstance(error, OSError) and (error.filename is None or str(draft) in str(error.filename)):
+            error.filename = str(path)  # as above
+        with undisturbed():
+            shutil.rmtree(draft, ignore_errors=True)
+        raise
+    sync_folder(path.parent)

@@ -231,11 +231,12 @@ def _arguments(given: Any, restorer: Restorer | None) -> Any:
 async def results_of(
     host: ToolHost,
     asked: Sequence[ModelCall],
-    tools: ToolList,
+    tools: Sequence[Any],
     principal: Principal | None,
     session: Mapping[str, Any] | None,
 ) -> list[ToolResult]:
     """Run calls side by side; results are in the order of the calls, one for each."""
     if not asked:
         return []
-    return await host.tools.process_tool_calls(host_calls(asked, tools), principal, session=session)
+    calls = host_calls(asked, names_of_list(host, tools, principal))
+    return await host.tools.process_tool_calls(calls, principal, session=session)

@@ -12,7 +12,6 @@ from agentos.interop._provider_calls import (
     described_tools,
     first_field,
     name_of,
-    names_of_list,
     plain_data,
     results_of,
     unique_ids,
@@ -44,7 +43,7 @@ async def run(
     message and, if it made calls, one user message with a result for each.
     """
     reply = read(response)
-    results = await results_of(host, reply.calls, names_of_list(host, tools, principal), principal, session)
+    results = await results_of(host, reply.calls, tools, principal, session)
     blocks = [_answer(call, result) for call, result in zip(reply.calls, results, strict=True)]
     return [*reply.messages, {"role": "user", "content": blocks}] if blocks else reply.messages
 

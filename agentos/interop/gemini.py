@@ -12,7 +12,6 @@ from agentos.interop._provider_calls import (
     built_one_by_one,
     first_field,
     name_of,
-    names_of_list,
     plain_data,
     provider_list,
     results_of,
@@ -54,7 +53,7 @@ async def run(
     model's content and, if it made calls, one user content with a function response for each.
     """
     reply = read(response)
-    results = await results_of(host, reply.calls, names_of_list(host, tools, principal), principal, session)
+    results = await results_of(host, reply.calls, tools, principal, session)
     parts = [_answer(call, result) for call, result in zip(reply.calls, results, strict=True)]
     return [*reply.messages, {"role": "user", "parts": parts}] if parts else reply.messages
 

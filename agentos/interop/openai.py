@@ -54,12 +54,8 @@ def _build(infos: Sequence[ToolInfo], names: WireNames, *, api: Api, strict: boo
             function["strict"] = is_strict
         if is_strict:
             restorers[info.name] = Restorer(info.input_schema)
-        items.append(_item(function, api))
+        items.append({"type": "function", **(function if api == "responses" else {"function": function})})
     return ToolList(items, names, restorers)
-
-
-def _item(function: dict[str, Any], api: Api) -> dict[str, Any]:
-    return {"type": "function", **function} if api == "responses" else {"type": "function", "function": function}
 
 
 def _parameters(info: ToolInfo, *, strict: bool) -> tuple[dict[str, Any], bool]:
@@ -172,14 +168,11 @@ def _read_response(output: Any) -> Reply:
         if kind in _CALLS:
             call = ModelCall(next(ids), name_of(item.get("name")), item.get(_CALLS[kind]), kind)
             calls.append(call)
-            messages.append({**item, "call_id": call.id, "name": call.wire, _CALLS[kind]: _text(call)})
+            given = str(call.arguments or "") if kind == "custom_tool_call" else call.arguments_json
+            messages.append({**item, "call_id": call.id, "name": call.wire, _CALLS[kind]: given})
         else:
             messages.append(_repeated_item(item))
     return Reply(messages, calls)
-
-
-def _text(call: ModelCall) -> str:
-    return str(call.arguments or "") if call.kind == "custom_tool_call" else call.arguments_json
 
 
 def _repeated_item(item: dict[str, Any]) -> dict[str, Any]:

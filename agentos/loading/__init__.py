@@ -6,5 +6,5 @@ entry_points.py   what installed distributions announce
 installed.py      what is installed and what is missing, without importing
 curated.py        manifests of curated packs, with a report
 curated_packs.py  the table of curated packs
-files.py          the files of a pack, for the lock
+pack_files.py     the files of a pack, for the lock
 """

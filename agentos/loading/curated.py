@@ -1,10 +1,12 @@
 """Manifests of curated packs, chosen by category and name, with a report that says what became of each."""
 
+import functools
 import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, Literal
 
@@ -135,7 +137,7 @@ def create_curated_manifest(
     """
     problems: list[Problem] = []
     wanted = _Selection.of(packs, categories, channels, exclude, problems)
-    own = _Own.of(_given(options), _given(priorities), _given(secrets), problems)
+    own = _Own.of(options, priorities, secrets, problems)
     if problems:
         raise ManifestError("curated packs", problems)
     sources = SecretSources(secrets, catalog=as_catalog(catalog), dotenv=dotenv, masker=Masker())
@@ -149,10 +151,6 @@ def create_curated_manifest(
         ExtensionManifest(packs=entries, overrides=overrides),
         CuratedReport(tuple(outcomes)),
     )
-
-
-def _given(value: Any) -> Any:
-    return {} if value is None else value
 
 
 @attrs.frozen
@@ -249,9 +247,9 @@ class _Own:
     @classmethod
     def of(
         cls,
-        options: Mapping[str, Mapping[str, Any]],
-        priorities: Mapping[str, int],
-        secrets: Mapping[str, str],
+        options: Mapping[str, Mapping[str, Any]] | None,
+        priorities: Mapping[str, int] | None,
+        secrets: Mapping[str, str] | None,
         problems: list[Problem],
     ) -> "_Own":
         """Return what was given, and add to *problems* what can't be."""
@@ -259,7 +257,7 @@ class _Own:
         for name, given in options.items():
             own = _mapping(f"options.{name}", given, problems).get("secrets", {})
             _mapping(f"options.{name}.secrets", own, problems)
-        return cls(options, priorities, _mapping("secrets", secrets, problems))
+        return cls(options, priorities, _mapping("secrets", {} if secrets is None else secrets, problems))
 
     def declared(self, pack: CuratedPack) -> dict[str, bool]:
         """Return the secrets that *pack* declares, also those that its options name, and whether it can do without."""
@@ -287,7 +285,7 @@ class _Own:
 
 
 def _by_pack(place: str, given: Any, problems: list[Problem]) -> Mapping[str, Any]:
-    known, by_pack = [pack.name for pack in CURATED], _mapping(place, given, problems)
+    known, by_pack = [pack.name for pack in CURATED], _mapping(place, {} if given is None else given, problems)
     unknown = [name for name in by_pack if name not in known]
     problems += [Problem(f"{place}.{name}", f"unknown pack{did_you_mean(str(name), known)}") for name in unknown]
     return by_pack
@@ -307,47 +305,26 @@ def _outcome(
     pack: CuratedPack, why_not: str | None, own: _Own, sources: SecretSources, announced: PackEntryPoints
 ) -> CuratedOutcome:
     found = find_distribution(pack.distribution)
-    outcome = CuratedOutcome(
-        pack.name,
-        pack.category,
-        CuratedStatus.FILTERED,
-        why_not or "",
-        version=None if found is None else found.version,
-        secrets=tuple(_secrets(own.declared(pack), own.of_pack(pack), sources)),
-    )
+    version = None if found is None else found.version
+    secrets = tuple(_secrets(own.declared(pack), own.of_pack(pack), sources))
+    ended = functools.partial(CuratedOutcome, pack.name, pack.category, version=version, secrets=secrets)
     if why_not is not None:
-        return outcome
+        return ended(CuratedStatus.FILTERED, why_not)
     if found is None:
-        return attrs.evolve(
-            outcome,
-            status=CuratedStatus.NOT_INSTALLED,
-            reason="is not installed",
-            install=f"pip install {pack.distribution}",
-        )
+        return ended(CuratedStatus.NOT_INSTALLED, "is not installed", f"pip install {pack.distribution}")
     if missing := tuple(missing_of(found)):
-        names = " ".join(_quoted(one.requirement) for one in missing)
-        return attrs.evolve(
-            outcome,
-            status=CuratedStatus.DEPENDENCY_MISSING,
-            reason=f"needs {', '.join(map(str, missing))}",
-            install=f"pip install {names}",
-            missing=missing,
-        )
+        names, told = " ".join(_quoted(one.requirement) for one in missing), ", ".join(map(str, missing))
+        return ended(CuratedStatus.DEPENDENCY_MISSING, f"needs {told}", f"pip install {names}", missing=missing)
     if fault := _fault_of_files(pack, announced):
-        return attrs.evolve(outcome, status=CuratedStatus.IMPORT_ERROR, reason=fault)
-    return _ready(outcome)
+        return ended(CuratedStatus.IMPORT_ERROR, fault)
+    if lacking := [secret for secret in secrets if not secret.optional and not secret.found]:
+        reason = "gated until its secrets are there: " + "; ".join(map(str, lacking))
+        return ended(CuratedStatus.SECRET_MISSING, reason)
+    return ended(CuratedStatus.SELECTED, f"version {version}")
 
 
 def _quoted(requirement: str) -> str:
     return f"'{requirement}'" if set(requirement) & set("<>=!~") else requirement
-
-
-def _ready(outcome: CuratedOutcome) -> CuratedOutcome:
-    lacking = [secret for secret in outcome.secrets if not secret.optional and not secret.found]
-    if lacking:
-        reason = "gated until its secrets are there: " + "; ".join(map(str, lacking))
-        return attrs.evolve(outcome, status=CuratedStatus.SECRET_MISSING, reason=reason)
-    return attrs.evolve(outcome, status=CuratedStatus.SELECTED, reason=f"version {outcome.version}")
 
 
 def _secrets(declared: Mapping[str, bool], own: Mapping[str, str], sources: SecretSources) -> Iterator[CuratedSecret]:
@@ -365,8 +342,6 @@ def _secrets(declared: Mapping[str, bool], own: Mapping[str, str], sources: Secr
 
 def _fault_of_files(pack: CuratedPack, announced: PackEntryPoints) -> str | None:
     """Say what can be seen to be wrong from outside: who announces the pack, and whether its module is there."""
-    from importlib.machinery import PathFinder
-
     points = announced.find(pack.name)
     if not points:
         return f"{pack.distribution} is installed but announces no pack {pack.name!r}; install it again"

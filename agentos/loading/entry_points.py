@@ -4,6 +4,9 @@ from typing import Any
 
 import attrs
 
+from agentos.errors import PackLoadError
+from agentos.model.field_checks import did_you_mean
+
 GROUP = "agentos.packs"
 
 
@@ -47,6 +50,19 @@ class PackEntryPoints:
         if self._found is None or name not in self._found:
             self._found = _scan()
         return self._found.get(name, [])
+
+    def find_one(self, name: str, pack: str) -> PackEntryPoint | None:
+        """Return who announces *name*, for the entry called *pack*; a conflict is a PackLoadError."""
+        found = self.find(name)
+        if len(found) > 1:
+            who = " and ".join(one.distribution for one in found)
+            raise PackLoadError(pack, f"is announced by {who}; uninstall one, or name the module instead")
+        return found[0] if found else None
+
+    def hint(self, name: str) -> str:
+        """Return the announced name that is nearest to an unknown one, else all of them."""
+        known = self.names()
+        return did_you_mean(name, known) or f". Installed packs: {', '.join(known) or 'none'}"
 
     def names(self) -> list[str]:
         """Return every announced name, sorted."""

@@ -60,21 +60,17 @@ class Finder:
         return _exported(name, loaded.module, loaded)
 
     def _in_package(self, name: str, *, fresh: bool) -> FoundPack:
-        announced = self._announcements.find(name)
-        if len(announced) > 1:
-            who = " and ".join(one.distribution for one in announced)
-            raise PackLoadError(name, f"is announced by {who}; uninstall one, or name the module instead")
-        if announced:
-            return _announced(announced[0], fresh=fresh)
+        announced = self._announcements.find_one(name, name)
+        if announced is not None:
+            return _announced(announced, fresh=fresh)
         try:
             loaded = load_name(name, fresh=fresh)
         except ModuleNotFoundError as error:
             if error.name != name.partition(".")[0] and error.name != name:
                 raise
-            known = self._announcements.names()
-            hint = did_you_mean(name, known) or f". Installed packs: {', '.join(known) or 'none'}"
         else:
             return _exported(name, loaded.module, loaded)
+        hint = self._announcements.hint(name)
         raise PackLoadError(
             name, f"no entry point in the group {GROUP!r} and no importable package has this name{hint}"
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from importlib import metadata
-from typing import Any
 
 import attrs
 from packaging.requirements import InvalidRequirement, Requirement
@@ -81,9 +80,6 @@ def _requirements(distribution: metadata.Distribution, extras: Iterable[str]) ->
             requirement = Requirement(text)
         except InvalidRequirement:
             continue  # of a distribution that is not ours: its installer had to cope with it
-        if requirement.marker is None or any(_holds(requirement.marker, extra) for extra in ("", *extras)):
+        marker = requirement.marker
+        if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
             yield requirement
-
-
-def _holds(marker: Any, extra: str) -> bool:
-    return bool(marker.evaluate({"extra": extra}))

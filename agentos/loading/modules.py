@@ -52,18 +52,14 @@ class _FreshFinder(MetaPathFinder):
 _finder = _FreshFinder()
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 @attrs.frozen
 class LoadedModule:
     """A module of a pack; how to forget it with its pack, and how to put back what it replaced."""
 
     module: ModuleType
     origin: str
-    discard: Callable[[], None] = _nothing
-    revert: Callable[[], None] = _nothing
+    discard: Callable[[], None] = lambda: None
+    revert: Callable[[], None] = lambda: None
 
 
 def is_path(name: str) -> bool:
@@ -71,13 +67,19 @@ def is_path(name: str) -> bool:
     return name.endswith(".py") or "/" in name or os.sep in name
 
 
-def load_path(name: str, base: Path | None) -> LoadedModule:
-    """Execute the file or package folder at *name*, as a module of a name of its own."""
+def locate(name: str, base: Path | None) -> tuple[Path, Path]:
+    """Return the place that *name* means, seen from *base*, and the file that is run of it."""
     path = Path(os.path.normpath((base or Path.cwd()) / Path(name).expanduser()))
     file = path / "__init__.py" if path.is_dir() else path
     if not file.is_file():
         wanted = "a folder with an __init__.py" if path.is_dir() else "a .py file or a folder"
         raise ModuleNotFoundError(f"expected {wanted} at {path}")
+    return path, file
+
+
+def load_path(name: str, base: Path | None) -> LoadedModule:
+    """Execute the file or package folder at *name*, as a module of a name of its own."""
+    path, file = locate(name, base)
     root = f"_agentos_pack_{next(_numbers)}_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}"
     locations = [str(path)] if path.is_dir() else None
     loader = _past_the_cache(SourceFileLoader(root, str(file)))

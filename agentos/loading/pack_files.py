@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from agentos.errors import PackLoadError
-from agentos.loading.entry_points import GROUP, PackEntryPoint, PackEntryPoints
-from agentos.loading.modules import is_path
+from agentos.loading.entry_points import GROUP, PackEntryPoints
+from agentos.loading.modules import is_path, locate
 from agentos.model.extension_pack import ExtensionPack
-from agentos.model.field_checks import did_you_mean
 from agentos.model.manifest import PackEntry
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 FILE_LIMIT = 20_000
 BYTE_LIMIT = 1_000_000_000
 _CHUNK = 1024 * 1024
-_INIT = "__init__.py"
 
 
 def _in_order(files: Mapping[str, Path]) -> Mapping[str, Path]:
@@ -143,11 +141,10 @@ def _source_of(factory: Any) -> Path | None:
 
 
 def _of_path(entry: PackEntry, name: str) -> PackFiles:
-    path = Path(os.path.normpath((entry.base_path or Path.cwd()) / Path(name).expanduser()))
-    file = path / _INIT if path.is_dir() else path
-    if not file.is_file():
-        wanted = f"a folder with an {_INIT}" if path.is_dir() else "a .py file or a folder"
-        raise PackLoadError(entry.label, f"expected {wanted} at {path}")
+    try:
+        path, file = locate(name, entry.base_path)
+    except ModuleNotFoundError as error:
+        raise PackLoadError(entry.label, str(error)) from None
     # Names begin beneath the folder: what it is called itself may be another matter on another machine.
     inside = _walk(entry.label, path, "") if path.is_dir() else [(file.name, file)]
     return PackFiles(str(file), None, _gathered(entry.label, inside), entry.label)
@@ -264,7 +261,7 @@ def _spec_in(name: str, folders: Iterable[str]) -> ModuleSpec | None:
     PathFinder does the same, but wants the package around a nested namespace package to be imported.
     """
     portions: list[str] = []
-    for folder in filter(_is_text, folders):
+    for folder in (one for one in folders if isinstance(one, str)):  # an import passes over everything else
         finder = pkgutil.get_importer(folder or str(Path.cwd()))
         if finder is None:
             continue
@@ -278,10 +275,6 @@ def _spec_in(name: str, folders: Iterable[str]) -> ModuleSpec | None:
     namespace = ModuleSpec(name, None, is_package=True)
     namespace.submodule_search_locations = portions
     return namespace
-
-
-def _is_text(folder: object) -> bool:
-    return isinstance(folder, str)  # an import passes over everything else
 
 
 def _spec_elsewhere(name: str) -> ModuleSpec | None:
@@ -318,30 +311,15 @@ def _file_of(spec: ModuleSpec) -> tuple[str, Path] | None:
 
 def _of_package(entry: PackEntry, name: str) -> PackFiles | None:
     installed = PackEntryPoints()
-    announced = _announced(entry.label, installed.find(name))
-    located = _located(
-        entry.label,
-        announced.module if announced else name,
-        lambda: _hint(name, installed.names()),
-    )
+    announced = installed.find_one(name, entry.label)
+    hint = lambda: f", nor is it an entry point in the group {GROUP!r}{installed.hint(name)}"  # noqa: E731 - takes long
+    located = _located(entry.label, announced.module if announced else name, hint)
     if located is None:
         return None
     owner = announced._distribution if announced else _owner_of(located)  # noqa: SLF001 - of the same house
     origin = announced.distribution if announced else str(located.path)
     version = None if owner is None else owner.version
     return PackFiles(origin, version, _gathered(entry.label, _installed(entry.label, located, owner)), entry.label)
-
-
-def _announced(pack: str, announced: list[PackEntryPoint]) -> PackEntryPoint | None:
-    if len(announced) > 1:
-        who = " and ".join(one.distribution for one in announced)
-        raise PackLoadError(pack, f"is announced by {who}; uninstall one, or name the module instead")
-    return announced[0] if announced else None
-
-
-def _hint(name: str, known: list[str]) -> str:
-    nearest = did_you_mean(name, known) or f". Installed packs: {', '.join(known) or 'none'}"
-    return f", nor is it an entry point in the group {GROUP!r}{nearest}"
 
 
 def _installed(pack: str, located: _Located, owner: "Distribution | None") -> Iterator[tuple[str, Path]]:

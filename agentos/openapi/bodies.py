@@ -47,7 +47,8 @@ def read_body(given: Any, arguments: Arguments, source: RawDocument) -> Body | N
 
 def _chosen(content: Json, where: str) -> tuple[BodyKind, str]:
     """Choose the media type that carries arguments best, plain JSON before all others."""
-    found = [(kind, media) for media in content if (kind := _kind_of(media)) is not None]
+    kinds = {media: "json" if is_json(media) else _KINDS.get(base_of(media)) for media in content}
+    found = [(kind, media) for media, kind in kinds.items() if kind is not None]
     if not found:
         refuse(
             where,
@@ -55,10 +56,6 @@ def _chosen(content: Json, where: str) -> tuple[BodyKind, str]:
             "multipart/form-data and text/plain can be written",
         )
     return min(found, key=lambda pair: (_RANKS.index(pair[0]), base_of(pair[1]) != "application/json"))
-
-
-def _kind_of(media: str) -> BodyKind | None:
-    return "json" if is_json(media) else _KINDS.get(base_of(media))
 
 
 def _check_form(schema: Any, media: str, source: RawDocument, where: str) -> None:

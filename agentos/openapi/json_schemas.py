@@ -187,12 +187,9 @@ class _Conversion:
 def _set_required(node: Json, made: Json, hidden: frozenset[str]) -> None:
     """Keep a list of required properties; `required: true` beside a type is a common slip that says nothing."""
     given = node.get("required")
-    if isinstance(given, list) and (required := [name for name in given if _is_shown(name, hidden)]):
-        made["required"] = required
-
-
-def _is_shown(name: Any, hidden: frozenset[str]) -> bool:
-    return isinstance(name, str) and name not in hidden
+    names = [name for name in given if isinstance(name, str) and name not in hidden] if isinstance(given, list) else []
+    if names:
+        made["required"] = names
 
 
 def _set_bounds(node: Json, made: Json) -> None:

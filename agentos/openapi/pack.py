@@ -269,16 +269,13 @@ def _prune(source: RawDocument) -> Iterator[str]:
         place = path if path.isprintable() else ascii(path)
         try:
             item = source.part(given, place, "the path")
-            for method in [word for word in item if word.upper() in _METHODS and not _is_operation(item[word])]:
-                del item[method]
-                yield f"{method.upper()} {place}: expected a mapping"
+            for method in [word for word in item if word.upper() in _METHODS]:
+                if item[method] is not None and not isinstance(item[method], dict):
+                    del item[method]
+                    yield f"{method.upper()} {place}: expected a mapping"
         except ToolDefinitionError as error:
             del paths[path]
             yield str(error)
-
-
-def _is_operation(node: Any) -> bool:
-    return node is None or isinstance(node, dict)
 
 
 def _clean(root: Json) -> None:
@@ -453,6 +450,7 @@ class _Projection:
             raise ToolDefinitionError(str(operation), "", f"{operation.method} is not sent")
         self._check_schema(operation)
         base = self.api.base_for(operation)
+        checks_output = self.options.check_output and len(json.dumps(operation.output_schema)) <= SCHEMA_LIMIT
         return project(
             operation,
             owner=self.owner,
@@ -462,7 +460,7 @@ class _Projection:
             send=functools.partial(self.api.send, base),
             dry_run=None if effect == "read" else functools.partial(_preview, operation, base),
             timeout=self.options.timeout + _GRACE,
-            **({} if self._is_checked(operation) else {"output_schema": None}),
+            **({} if checks_output else {"output_schema": None}),
         )
 
     def _check_schema(self, operation: OpenAPIOperation) -> None:
@@ -472,9 +470,6 @@ class _Projection:
         shown = (schema, operation.output_schema) if self.hides else ()
         if hidden := hidden_characters(list(shown)):
             raise ToolDefinitionError(str(operation), "", f"it has hidden characters: {', '.join(hidden[:5])}")
-
-    def _is_checked(self, operation: OpenAPIOperation) -> bool:
-        return self.options.check_output and len(json.dumps(operation.output_schema)) <= SCHEMA_LIMIT
 
     def _access(self, operation: OpenAPIOperation) -> Any:
         """Return who may call it beside whom the document says: as the operator says, else who may use this pack."""

@@ -191,21 +191,15 @@ def project(
     """
     shown = _origin_of(subject)
     if effect is None:
-        raise ToolDefinitionError(shown, "effect", f"say what it does: {_listed(EFFECTS)}; it is never guessed")
+        known = f"{', '.join(EFFECTS[:-1])} or {EFFECTS[-1]}"
+        raise ToolDefinitionError(shown, "effect", f"say what it does: {known}; it is never guessed")
     check_keywords(fields, shown)
     is_operation = isinstance(subject, OpenAPIOperation)
     declared = subject.access if is_operation else _declared(subject, shown)
-    fields |= {"effect": effect, "required_access": _agreed(shown, _normal_or_none(declared, shown), required_access)}
+    declared = None if declared is None else _normal(declared, shown)
+    fields |= {"effect": effect, "required_access": _agreed(shown, declared, required_access)}
     fields |= {"owner": owner, "origin": shown, "name": name, "description": description}
     return _of_operation(subject, send, fields) if is_operation else _of_callable(subject, send, fields)
-
-
-def _listed(words: tuple[str, ...]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _normal_or_none(declared: Access | None, shown: str) -> Access | None:
-    return None if declared is None else _normal(declared, shown)
 
 
 def _origin_of(subject: Any) -> str:

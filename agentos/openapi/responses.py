@@ -10,14 +10,13 @@ from agentos.model.tool_call import ToolResult
 from agentos.openapi.plan import is_json
 from agentos.openapi.requests import Request
 from agentos.tools.tool import is_async
+from agentos.web._responses import decoded, parse_json
 
 BODY_LIMIT = 2_000_000
 """How much of a body is read, in bytes or characters."""
 SHOWN_LIMIT = 2_000
 """How many characters of the body of a refusal are told."""
 _PATH_SHOWN = 200
-# What a server names is looked up nowhere: codecs are code, and some of them take long.
-_CHARSETS = {"us-ascii", "iso-8859-1", "latin-1", "windows-1252", "utf-16"}
 _PHRASES = {int(status): f" {status.phrase}" for status in http.HTTPStatus}
 _NOTHING: Any = object()
 
@@ -86,7 +85,7 @@ def _media_type(headers: Any) -> str:
 
 def _output(body: Any, media: str) -> Any:
     if isinstance(body, bytes | bytearray):
-        body = _decoded(body, media)
+        body = decoded(body, media)
     if not isinstance(body, str):
         return body
     if not body.strip() and (not media or is_json(media)):
@@ -97,24 +96,15 @@ def _output(body: Any, media: str) -> Any:
 def _parsed(body: str) -> Any:
     """Return JSON as values; what says that it is JSON and is not stays text."""
     try:
-        return json.loads(body, parse_constant=_refuse)
+        return parse_json(body)
     except (ValueError, RecursionError):
         return body
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _decoded(body: bytes | bytearray, media: str) -> str:
-    charset = media.lower().partition("charset=")[2].partition(";")[0].strip(' "')
-    return body.decode(charset if charset in _CHARSETS else "utf-8", "replace").removeprefix("\ufeff")
 
 
 def _cut(body: bytes | bytearray | str, media: str, mask: Mask) -> ToolResult:
     """Return the beginning of a body that is too large, as text; there is no output to be checked."""
     unit = "characters" if isinstance(body, str) else "bytes"
-    text = mask(body if isinstance(body, str) else _decoded(body, media))[:BODY_LIMIT]
+    text = mask(body if isinstance(body, str) else decoded(body, media))[:BODY_LIMIT]
     note = f"[Cut: the answer has {len(body)} {unit}, of which {BODY_LIMIT} were read. Ask for less.]"
     return ToolResult(success=True, content=f"{note}\n{text}", meta={"output_dropped": len(body)})
 
@@ -132,7 +122,7 @@ def _body_text(body: Any, media: str, mask: Mask) -> str:
     if body is None:
         return ""
     if isinstance(body, bytes | bytearray):
-        body = _decoded(body, media)
+        body = decoded(body, media)
     if not isinstance(body, str):
         body = json.dumps(body, ensure_ascii=False, default=lambda value: type(value).__name__)
     text = mask(body).strip()

@@ -86,7 +86,8 @@ async def schemas(candidate: Candidate, tool: Tool) -> Findings:
         for word in ("default", "examples"):
             for value in _values_of(spot.schema, word):
                 if not _fits(spot.schema, tool, value):
-                    message = f"the {word.rstrip('s')} {_short(value)} of {spot.path or 'the arguments'} does not fit"
+                    shown = json.dumps(value, default=str)[:60]
+                    message = f"the {word.rstrip('s')} {shown} of {spot.path or 'the arguments'} does not fit"
                     yield candidate.finding("schemas", message, "give one that its own schema takes", tool=tool.name)
 
 
@@ -98,10 +99,6 @@ def _values_of(schema: Mapping[str, Any], word: str) -> list[Any]:
 def _fits(schema: Mapping[str, Any], tool: Tool, value: Any) -> bool:
     known = {word: tool.input_schema[word] for word in ("$defs", "definitions") if word in tool.input_schema}
     return bool(compile_schema({**known, **schema}, "a parameter").is_valid(value))
-
-
-def _short(value: Any) -> str:
-    return json.dumps(value, default=str)[:60]
 
 
 _BOUNDED_FORMATS = ("date", "date-time", "time", "duration", "ipv4", "ipv6", "uuid")

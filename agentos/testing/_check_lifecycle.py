@@ -1,7 +1,7 @@
 """Checks of how a pack comes and goes."""
 
 import copy
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from agentos import PUBLIC, Descriptor, EntryState, ExtensionPack, Tool
@@ -33,20 +33,12 @@ async def gate(candidate: Candidate) -> Findings:
             yield candidate.finding("gate", f"it can't be loaded without its secrets: {error}", cure)
 
 
-def _ungated(session: CandidateHost) -> list[tuple[str, str]]:
-    needing = [entry for entry in session.entries() if _needed(entry.descriptor)]
-    return [
-        (
-            f"the {entry.kind} {entry.id} is {entry.state} without the secrets that it requires",
-            "do not set them yourself",
-        )
-        for entry in needing
-        if entry.state != EntryState.GATED
-    ]
-
-
-def _needed(descriptor: Descriptor[Any]) -> list[str]:
-    return [need.id for need in descriptor.required_secrets if not need.optional]
+def _ungated(session: CandidateHost) -> Iterator[tuple[str, str]]:
+    for entry in session.entries():
+        needs_secrets = any(not need.optional for need in entry.descriptor.required_secrets)
+        if needs_secrets and entry.state != EntryState.GATED:
+            what = f"the {entry.kind} {entry.id}"
+            yield f"{what} is {entry.state} without the secrets that it requires", "do not set them yourself"
 
 
 async def _after_secrets(session: CandidateHost) -> Findings:

@@ -75,11 +75,11 @@ CHECKS: dict[str, Check] = {}
 """The checks by their ids, in the order in which they are made."""
 
 
-def check(id: str) -> Callable[[Function], Function]:
-    """Add a check about a pack."""
+def check(id: str, **more: Any) -> Callable[[Function], Function]:
+    """Add a check about a pack; *more* are other fields of it."""
 
     def add(function: Function) -> Function:
-        CHECKS[id] = Check(id, function)
+        CHECKS[id] = Check(id, function, **more)
         return function
 
     return add
@@ -87,12 +87,7 @@ def check(id: str) -> Callable[[Function], Function]:
 
 def tool_check(id: str, applies: Callable[[Candidate, Any], bool] = _always) -> Callable[[Function], Function]:
     """Add a check about every tool of a pack that it *applies* to."""
-
-    def add(function: Function) -> Function:
-        CHECKS[id] = Check(id, function, is_about_tools=True, applies=applies)
-        return function
-
-    return add
+    return check(id, is_about_tools=True, applies=applies)
 
 
 @attrs.frozen

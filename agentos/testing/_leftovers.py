@@ -32,7 +32,8 @@ class ActivitySnapshot:
     @classmethod
     def now(cls) -> "ActivitySnapshot":
         """Take stock."""
-        return cls(frozenset(asyncio.all_tasks()), frozenset(_own_threads()), work_in_pool(), frozenset(_children()))
+        threads = [thread for thread in threading.enumerate() if not thread.name.startswith(_POOL_THREADS)]
+        return cls(frozenset(asyncio.all_tasks()), frozenset(threads), work_in_pool(), frozenset(_children()))
 
     async def left_over(self, grace: float) -> list[tuple[str, str]]:
         """Return what came since and still runs, in words, with its cure; what is ending has *grace* seconds."""
@@ -116,10 +117,6 @@ def _complaints(sandbox: Sandbox) -> Iterator[tuple[str, str]]:
 
 def _shortened(text: object) -> str:
     return " ".join(str(text).split())[:200]
-
-
-def _own_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if not thread.name.startswith(_POOL_THREADS)]
 
 
 def _named(task: Any) -> str:

@@ -36,16 +36,14 @@ def as_entry(pack: Any, options: Mapping[str, Any] | None = None) -> PackEntry:
 
 
 def _is_place(pack: Any) -> bool:
-    return isinstance(pack, Path) or (isinstance(pack, str) and (is_path(pack) or _is_home(Path(pack))))
+    if not isinstance(pack, str):
+        return isinstance(pack, Path)
+    return is_path(pack) or any(Path(pack, name).is_file() for name in ("__init__.py", "pyproject.toml"))
 
 
 def folder_named(pack: Any) -> Path | None:
     """Return the folder that *pack* names, as a path; None if it is no folder, or named otherwise."""
     return Path(pack).absolute() if _is_place(pack) and Path(pack).is_dir() else None
-
-
-def _is_home(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("__init__.py", "pyproject.toml"))
 
 
 def _of_path(path: Path, fields: Mapping[str, Any]) -> PackEntry:

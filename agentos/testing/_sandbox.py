@@ -294,7 +294,8 @@ def _logged_to(handler: logging.Handler) -> Iterator[None]:
 
 def settings_of_process() -> dict[str, Any]:
     """Return what the whole process shares and a pack should leave as it was, by name."""
-    handlers = {f"the handler of {one.name}": signal.getsignal(one) for one in signal.valid_signals() if _has_name(one)}
+    named = [one for one in signal.valid_signals() if isinstance(one, signal.Signals)]
+    handlers = {f"the handler of {one.name}": signal.getsignal(one) for one in named}
     return {
         **{f"the environment variable {name}": value for name, value in os.environ.items()},
         **handlers,
@@ -322,10 +323,6 @@ def _umask() -> int:
         mask = os.umask(0o077)
         os.umask(mask)
         return mask
-
-
-def _has_name(one: Any) -> bool:
-    return hasattr(one, "name")
 
 
 def _working_folder() -> str:

@@ -4,7 +4,8 @@ import hashlib
 import itertools
 import math
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping
 
 from agentos import ExtensionPack
 
@@ -30,7 +31,7 @@ class FakeClock:
         return f"FakeClock({self.now})"
 
 
-class FakeSecrets(Mapping[str, str]):
+class FakeSecrets(UserDict[str, str]):
     """Secrets for a host that note who asked for them: `reads` has the ids in the order of asking.
 
     A host asks it for what its packs declare, and for nothing else. *answer* gives values for ids that are not in
@@ -38,28 +39,19 @@ class FakeSecrets(Mapping[str, str]):
     """
 
     def __init__(self, values: Mapping[str, str] | None = None, answer: Callable[[str], str] | None = None) -> None:
-        self._values = dict(values or {})
+        super().__init__(values or {})
         self._answer = answer
         self.reads: list[str] = []
 
     def __call__(self, id: str) -> str | None:
         """Answer a host."""
         self.reads.append(id)
-        if id not in self._values and self._answer is not None:
-            self._values[id] = self._answer(id)
-        return self._values.get(id)
-
-    def __getitem__(self, id: str) -> str:
-        return self._values[id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+        if id not in self and self._answer is not None:
+            self[id] = self._answer(id)
+        return self.get(id)
 
     def __repr__(self) -> str:
-        return f"FakeSecrets({', '.join(self._values)})"
+        return f"FakeSecrets({', '.join(self)})"
 
 
 def fake_secrets(
@@ -71,8 +63,9 @@ def fake_secrets(
     """
     if declared is None:
         return FakeSecrets(values, canary_of)
-    ids = _declared_by(declared) if isinstance(declared, ExtensionPack) else declared
-    return FakeSecrets({**{id: canary_of(id) for id in ids}, **(values or {})})
+    if isinstance(declared, ExtensionPack):
+        declared = [need.id for one in declared.descriptors for need in one.required_secrets]
+    return FakeSecrets({**{id: canary_of(id) for id in declared}, **(values or {})})
 
 
 def canary_of(id: str) -> str:
@@ -88,7 +81,3 @@ def canary_of(id: str) -> str:
 
 _LENGTH = 48
 _LETTERS = "ghijklmnopqrstuvwxyz"
-
-
-def _declared_by(pack: ExtensionPack) -> list[str]:
-    return list(dict.fromkeys(need.id for one in pack.descriptors for need in one.required_secrets))

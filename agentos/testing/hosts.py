@@ -160,7 +160,8 @@ async def overriding(source: AgentOS | ExtensionManager, kind: str, id: str, pay
     """
     manager = _manager_of(source)
     stack = manager.registry(kind).stack(id)
-    descriptor = Descriptor(kind, id, _stand_in(id, payload, stack) if kind == "tool" else payload, _above(stack))
+    above = max((entry.priority for entry in stack), default=0) + 1
+    descriptor = Descriptor(kind, id, _stand_in(id, payload, stack) if kind == "tool" else payload, above)
     entry = await manager.registry(kind).register(descriptor)
     try:
         active = manager.registry(kind).get_active(id)
@@ -169,10 +170,6 @@ async def overriding(source: AgentOS | ExtensionManager, kind: str, id: str, pay
         yield active
     finally:
         await to_the_end(manager.registry(kind).remove(entry))
-
-
-def _above(stack: Sequence[Entry]) -> int:
-    return max((entry.priority for entry in stack), default=0) + 1
 
 
 def _stand_in(id: str, payload: Any, stack: Sequence[Entry]) -> Any:

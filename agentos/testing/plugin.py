@@ -13,7 +13,6 @@ import pytest
 if TYPE_CHECKING:
     from agentos.testing._candidate import Candidate
     from agentos.testing._check_registry import Check
-    from agentos.tools.lint.findings import Finding
     from agentos.tools.tool import Tool
 
 _FLAG = "--agentos-pack"
@@ -113,12 +112,11 @@ class PackCollector(pytest.Collector):
     def _candidate(self) -> "tuple[Candidate, dict[str, Any]]":
         from agentos.errors import AgentOSError
         from agentos.testing._candidate import Candidate
+        from agentos.testing._examination_settings import folder_settings
 
+        folder, given = self.config.invocation_params.dir / self.name, self.settings_by_pack
         try:
-            settings = (
-                self.settings_by_pack.get(self.name, self.settings_by_pack.get(Path(self.name).name))
-                or self._folder_settings()
-            )
+            settings = given.get(self.name, given.get(Path(self.name).name)) or folder_settings(folder)
             fields = {key: value for key, value in settings.items() if key not in ("skip", "only", "strict")}
             return Candidate(self.name, name=self.name, **fields), settings
         except (AgentOSError, TypeError, ValueError) as error:
@@ -134,12 +132,6 @@ class PackCollector(pytest.Collector):
                 check_names(candidate, known_survey(candidate), skip, only)
         except ValueError as error:
             raise pytest.UsageError(f"{_FLAG} {self.name}: {error}") from None
-
-    def _folder_settings(self) -> dict[str, Any]:
-        """Return what the folder of a distribution says itself, in `conformance.toml` and `conformance.py`."""
-        from agentos.testing._examination_settings import folder_settings
-
-        return folder_settings(self.config.invocation_params.dir / self.name)
 
     def _tools(self, candidate: "Candidate") -> "list[Tool] | None":
         """Load the pack to see which tools it has; None if it can't be loaded, which the check `loads` will tell."""
@@ -207,14 +199,10 @@ class CheckItem(pytest.Item):
         with leaving_sandboxes():
             found = asyncio.run(self.check.run(self.candidate, self.tool))
         wrong = [finding for finding in found if is_failure(finding, strict=self.strict)]
-        self._remark([finding for finding in found if finding not in wrong])
+        remarks = [finding for finding in found if finding not in wrong and finding.severity == "warning"]
+        self.user_properties += [("agentos", str(finding)) for finding in remarks]
         if wrong:
             raise ConformanceError(report(wrong))
-
-    def _remark(self, found: "list[Finding]") -> None:
-        for finding in found:
-            if finding.severity == "warning":
-                self.user_properties.append(("agentos", str(finding)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show what was found, without the way there."""

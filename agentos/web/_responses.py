@@ -56,21 +56,31 @@ class WebResponse:
     @property
     def text(self) -> str:
         """Return the body as text, by the charset that the answer names, else UTF-8; never fails."""
-        found = _CHARSET.search(self.headers.get("content-type", ""))
-        charset = found[1].lower() if found else ""
-        return self.body.decode(charset if charset in _CHARSETS else "utf-8", "replace").removeprefix("\ufeff")
+        return decoded(self.body, self.headers.get("content-type", ""))
 
     def json(self) -> Any:
         """Return the body as JSON; raise WebError if it is not JSON."""
         try:
-            return json.loads(self.text, parse_constant=_refuse)
+            return parse_json(self.text)
         except (ValueError, RecursionError):
             pass
         raise bad_response(self.host, "did not answer with JSON")
 
 
-def _refuse(name: str) -> Any:
-    raise ValueError(name)
+def decoded(body: bytes | bytearray, content_type: str) -> str:
+    """Return a body as text, by the charset that its type names, else UTF-8; never fails."""
+    found = _CHARSET.search(content_type)
+    charset = found[1].lower() if found else ""
+    return body.decode(charset if charset in _CHARSETS else "utf-8", "replace").removeprefix("\ufeff")
+
+
+def parse_json(text: str) -> Any:
+    """Return JSON as values; raise ValueError or RecursionError for anything else, NaN and the like included."""
+
+    def refuse(name: str) -> Any:
+        raise ValueError(name)
+
+    return json.loads(text, parse_constant=refuse)
 
 
 def bad_response(host: str, what: str) -> WebError:

@@ -25,13 +25,6 @@ _SEE_OTHER = (301, 302, 303)
 _SAME_AGAIN = (307, 308)
 
 
-@attrs.frozen
-class _RequestLimits:
-    bytes: int
-    seconds: float
-    redirects: int
-
-
 class WebClient:
     """Sends requests within a policy. Nothing is kept between requests but connections: no cookies, no credentials.
 
@@ -74,38 +67,34 @@ class WebClient:
         """
         target = parse_url(with_params(url, params))
         sent = make_request(method, headers, json=json, content=content, data=data, files=files)
-        limits = self._limits(max_bytes, timeout, max_redirects)
+        policy = self._narrowed(max_bytes=max_bytes, timeout=timeout, max_redirects=max_redirects)
         try:
-            async with asyncio.timeout(limits.seconds):
-                return await self._follow(sent, target, limits)
+            async with asyncio.timeout(policy.timeout):
+                return await self._follow(sent, target, policy)
         except TimeoutError:
             pass
-        message = (
-            f"{host_name(target.host)} did not answer within {limits.seconds:g} s; try again later, or ask for less"
-        )
+        name = host_name(target.host)
+        message = f"{name} did not answer within {policy.timeout:g} s; try again later, or ask for less"
         raise WebError("timeout", message, target.host)
 
-    def _limits(self, size: int | None, seconds: float | None, redirects: int | None) -> _RequestLimits:
-        policy = self.policy
-        asked = {"max_bytes": size, "timeout": seconds, "max_redirects": redirects}
-        given = {name: min(value, getattr(policy, name)) for name, value in asked.items() if value is not None}
-        if given:
-            policy = attrs.evolve(policy, **given)
-        return _RequestLimits(policy.max_bytes, policy.timeout, policy.max_redirects)
+    def _narrowed(self, **asked: float | None) -> WebPolicy:
+        """Return the policy with the limits of one request."""
+        given = {name: min(value, getattr(self.policy, name)) for name, value in asked.items() if value is not None}
+        return attrs.evolve(self.policy, **given) if given else self.policy
 
-    async def _follow(self, sent: OutgoingRequest, target: Target, limits: _RequestLimits) -> WebResponse:
+    async def _follow(self, sent: OutgoingRequest, target: Target, policy: WebPolicy) -> WebResponse:
         """Send a request, and again to wherever it is redirected, each time checked anew."""
-        for _ in range(limits.redirects + 1):
-            self.policy.check(target)
-            response = await self._exchange(sent, target, limits)
+        for _ in range(policy.max_redirects + 1):
+            policy.check(target)
+            response = await self._exchange(sent, target, policy.max_bytes)
             location = response.headers.get("location")
             is_redirect = response.status in (*_SEE_OTHER, *_SAME_AGAIN)
-            if limits.redirects == 0 or not is_redirect or location is None:
+            if policy.max_redirects == 0 or not is_redirect or location is None:
                 return response
             sent, target = _redirected(sent, target, response.status, location)
-        raise bad_response(target.host, f"redirects more than {limits.redirects} times")
+        raise bad_response(target.host, f"redirects more than {policy.max_redirects} times")
 
-    async def _exchange(self, sent: OutgoingRequest, target: Target, limits: _RequestLimits) -> WebResponse:
+    async def _exchange(self, sent: OutgoingRequest, target: Target, max_bytes: int) -> WebResponse:
         """Send one request and read the answer to its end."""
 
         async def read(response: "httpcore.Response") -> WebResponse:
@@ -113,7 +102,7 @@ class WebClient:
             stream = cast("AsyncGenerator[bytes, None]", response.aiter_stream())
             async with contextlib.aclosing(stream) as chunks:
                 is_head = sent.method == "HEAD"  # says how long a body would be, and has none
-                body = b"" if is_head else await read_body(chunks, headers, limits.bytes, target.host)
+                body = b"" if is_head else await read_body(chunks, headers, max_bytes, target.host)
             return WebResponse(response.status, headers, body, str(target), target.host)
 
         return await self._connections().exchange(sent, target, read)

@@ -1,6 +1,5 @@
 """What a client may reach, and how much of it."""
 
-import math
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -56,10 +55,6 @@ def _texts(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _numbers(value: Iterable[int]) -> tuple[int, ...]:
-    return tuple(value)
-
-
 @attrs.frozen
 class WebPolicy:
     """Which servers may be asked, and how much is taken from them.
@@ -78,7 +73,7 @@ class WebPolicy:
     timeout: float = 30.0
     max_redirects: int = 5
     schemes: tuple[str, ...] = attrs.field(default=("https", "http"), converter=_texts)
-    ports: tuple[int, ...] = attrs.field(default=(80, 443, 8080, 8443), converter=_numbers)
+    ports: tuple[int, ...] = attrs.field(default=(80, 443, 8080, 8443), converter=tuple[int, ...])
     user_agent: str = f"agentos/{__version__}"
     _patterns: tuple[_Pattern, ...] = attrs.field(init=False, repr=False, eq=False)
     _permits: tuple[_Permit, ...] = attrs.field(init=False, repr=False, eq=False)
@@ -168,7 +163,8 @@ _LISTED = 5
 def _faults(policy: WebPolicy) -> Iterable[tuple[str, str]]:
     if not _is_whole(policy.max_bytes) or policy.max_bytes < 1:
         yield "max_bytes", f"expected a number of bytes, got {policy.max_bytes!r}"
-    if isinstance(policy.timeout, bool) or not isinstance(policy.timeout, int | float) or not _is_time(policy.timeout):
+    is_number = isinstance(policy.timeout, int | float) and not isinstance(policy.timeout, bool)
+    if not is_number or not 0 < policy.timeout <= _MAX_TIMEOUT:
         yield "timeout", f"expected seconds, more than 0 and at most {_MAX_TIMEOUT}, got {policy.timeout!r}"
     if not _is_whole(policy.max_redirects) or not 0 <= policy.max_redirects <= _MAX_REDIRECTS:
         yield "max_redirects", f"expected 0 to {_MAX_REDIRECTS}, got {policy.max_redirects!r}"
@@ -182,7 +178,3 @@ def _faults(policy: WebPolicy) -> Iterable[tuple[str, str]]:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_time(seconds: float) -> bool:
-    return math.isfinite(seconds) and 0 < seconds <= _MAX_TIMEOUT

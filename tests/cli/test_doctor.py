@@ -14,8 +14,8 @@ import pytest
 from terminal import AGENTOS, BAD, GIFS, GREET, environment
 
 from agentos.cli.commands import doctor as module
+from agentos.cli.faults import faults_of_store
 from agentos.cli.main import main
-from agentos.cli.store_faults import faults_of_store
 from agentos.store.locations import place_of
 
 NOT_A_DATABASE = "not a database at all, but long enough to be looked at"
@@ -310,7 +310,7 @@ def test_a_store_that_cant_be_written(tmp_path):
     (locked / "s.db").chmod(0o444)
     locked.chmod(0o555)
     script = (
-        "from agentos.cli.store_faults import faults_of_store\n"
+        "from agentos.cli.faults import faults_of_store\n"
         "from agentos.store.locations import place_of\nimport sys\n"
         "print([message for message, _ in faults_of_store(place_of(sys.argv[1]))])"
     )

@@ -7,7 +7,7 @@ import pytest
 
 from agentos.base import atomic_files as writing
 from agentos.base.atomic_files import FileChangedError, make_file, replace_file, replacing
-from agentos.cli.atomic_folders import new_folder
+from agentos.cli.scaffolding import new_folder
 
 
 def test_a_file_is_replaced_and_keeps_its_mode(tmp_path):

@@ -16,8 +16,7 @@ from terminal import AGENTOS, GIFS, GREET, PATIENCE, environment
 
 from agentos.cli.app import App
 from agentos.cli.layered_config import load_config
-from agentos.cli.pack_flags import remembered
-from agentos.cli.store_records import records
+from agentos.cli.store_records import opened, records
 from agentos.store import Store
 
 pytestmark = pytest.mark.proof
@@ -307,7 +306,7 @@ def test_doctor_names_a_disk_that_is_full(template, tmp_path):
 
 
 async def remember(path):
-    async with remembered(str(path)) as memory:
+    async with opened(str(path)) as memory:
         await memory.disabled()
 
 

@@ -126,7 +126,7 @@ def said(draw, width="40", is_terminal=True):
     [
         lambda out: out.say(HOSTILE),
         lambda out: out.table(["a", "b"], [[HOSTILE, (HOSTILE, "bold")]], title=HOSTILE),
-        lambda out: out.tree(HOSTILE, [HOSTILE, (HOSTILE, [HOSTILE])]),
+        lambda out: out.tree(HOSTILE, [HOSTILE, HOSTILE]),
         lambda out: out.facts([(HOSTILE, HOSTILE)]),
         lambda out: out.show(Text(HOSTILE)),
     ],

@@ -10,7 +10,7 @@ from terminal import AGENTOS, PATIENCE, environment
 
 from agentos.cli import live_changes as _following
 from agentos.cli.app import App
-from agentos.cli.pack_flags import remembered
+from agentos.cli.store_records import opened
 from agentos.secrets.vaults import SecretVault
 
 KEYED = PACK.replace(
@@ -115,8 +115,8 @@ async def test_a_secret_that_is_set_lets_a_tool_in(project, monkeypatch, where):
 
 
 async def flagged(app_config, *, enabled):
-    async with remembered(app_config.manifest.store) as memory:
-        await memory.switch("pack.py", enabled=enabled)
+    async with opened(app_config.manifest.store) as memory:
+        await memory.keeper.switched("pack.py", enabled=enabled)
         return await memory.disabled()
 
 
@@ -125,7 +125,7 @@ async def test_a_pack_that_is_disabled_in_the_store_goes_and_comes_back(project,
         written = await flagged(App().config, enabled=False)
         await look()
         off = state_of(host)
-        async with remembered(App().config.manifest.store) as memory:
+        async with opened(App().config.manifest.store) as memory:
             kept = await memory.disabled()
         await flagged(App().config, enabled=True)
         await look()

@@ -236,7 +236,7 @@ def test_a_pack_that_cant_be_finished_leaves_nothing(folder, command, monkeypatc
         if len(written) > 3:
             raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(agentos.cli.scaffolding, "write_new", failing)
+    monkeypatch.setattr(agentos.cli.scaffolding, "write_file", failing)
     told = command("new", "pack", "my-pack")
 
     assert told.code == 1

@@ -2,25 +2,30 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentos.cli.app import App, Fail, examples, run_async
-from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE, print_result, working_host
+from agentos.cli.host_session import (
+    DESTRUCTIVE,
+    EFFECTS,
+    REFUSED,
+    SHORT_ID,
+    SHORTEST_ID,
+    data_of,
+    print_result,
+    working_host,
+)
 from agentos.cli.terminal.harmless_text import one_line
 from agentos.cli.terminal.output import plain
 
 if TYPE_CHECKING:
     from agentos.access.proposals import Proposal, Stored
     from agentos.cli.store_records import Records
-    from agentos.host import AgentOS
 
-_SHORT = 8
-"""How many characters of an id are shown to people: enough to name it."""
-_SHORTEST = 4
 _BRIEF = 60
 """How many characters of a call's arguments stand in the list."""
 
@@ -41,17 +46,17 @@ def approvals() -> None:
 
 @approvals.command("list", epilog=examples("agentos approvals list", "agentos approvals list --principal ann --json"))
 @run_async
-async def list_(app: App) -> int:
+async def list_(app: App) -> None:
     """List the calls that wait, oldest first; with --principal, those of one principal."""
     from agentos.cli.store_records import records
 
-    out, whose = app.out, app.principal.key if app.given.get("principal") else None
+    out = app.out
     async with records(app.config) as found:
-        waiting = [] if found is None else await found.proposals.pending(whose)
+        waiting = [] if found is None else await found.proposals.pending(app.named_principal)
     out.data({"proposals": [_data(one) for one in waiting]})
     rows = [
         (
-            (one.id[:_SHORT], "bold"),
+            (one.id[:SHORT_ID], "bold"),
             one.tool,
             (one.effect, EFFECTS.get(one.effect, "bold red")),
             _arguments(one),
@@ -63,7 +68,6 @@ async def list_(app: App) -> int:
     ]
     heads = ("id", "tool", "effect", "with", "for", "expires in", "why it asks")
     out.table(heads, rows, empty="Nothing waits for approval.")
-    return 0
 
 
 def _arguments(proposal: "Proposal") -> str:
@@ -93,10 +97,9 @@ def _data(proposal: "Proposal") -> dict[str, Any]:
 @approvals.command(epilog=examples("agentos approvals show 3f2a91c0", "agentos approvals show 3f2a91c0 --json"))
 @click.argument("id")
 @run_async
-async def show(app: App, id: str) -> int:
+async def show(app: App, id: str) -> None:
     """Show what exactly would run, or what became of it."""
     from agentos.access.proposals import stored_result
-    from agentos.cli.host_session import data_of
     from agentos.cli.store_records import records
     from agentos.cli.terminal.approval_dialog import INDENT, describe
 
@@ -107,10 +110,9 @@ async def show(app: App, id: str) -> int:
     out.data({**_data(proposal), "result": None if result is None else data_of(result)})
     if not out.is_json:
         fits = len(proposal.id) + INDENT <= out.console.width  # a piece of it does, too, and can be copied
-        more = [("id", proposal.id if fits else proposal.id[:_SHORT]), ("state", _state_text(proposal))]
+        more = [("id", proposal.id if fits else proposal.id[:SHORT_ID]), ("state", _state_text(proposal))]
         more += [] if result is None else [("result", result.content)]
         out.say(describe(proposal, out.console, *more))
-    return 0
 
 
 def _state_text(proposal: "Proposal") -> str:
@@ -131,8 +133,8 @@ async def _stored_proposal(found: "Records | None", id: str) -> "Stored":
 
 async def _full_id(found: "Records", id: str) -> str:
     """Return the id that is meant: one that waits, else any."""
-    if len(id) < _SHORTEST:
-        raise Fail(f"{id!r} is too short for an id: give at least {_SHORTEST} characters", code=2)
+    if len(id) < SHORTEST_ID:
+        raise Fail(f"{id!r} is too short for an id: give at least {SHORTEST_ID} characters", code=2)
     meant = [one.id for one in await found.proposals.pending(None) if one.id.startswith(id)]
     meant = meant or await found.proposals_like(id)
     if len(meant) > 1:
@@ -241,51 +243,28 @@ def _refusing(app: App, proposal: "Proposal") -> Iterator[None]:
     "--args", "text", metavar="JSON", help="All arguments anew, as a JSON object; - reads stdin, @FILE a file."
 )
 @run_async
-async def edit(app: App, id: str, arguments: Sequence[str], text: str | None) -> int:
+async def edit(app: App, id: str, arguments: Sequence[str], text: str | None) -> None:
     """Replace a call that waits by one with other arguments. It gets an id of its own, and waits as well."""
-    from agentos.cli.terminal.approval_dialog import describe
+    from agentos.cli.terminal.approval_dialog import describe, edited_arguments
 
     if not arguments and text is None:
         raise Fail("nothing is to be changed", code=2, hint="give name=value, or --args with a JSON object")
     old = await _find_proposal(app, id)
     async with working_host(app, tells_held_back=False) as host:
-        changed = _new_arguments(host, old, arguments, text)
-        _require_fit(host, old, changed)
+        changed = edited_arguments(host, old, arguments, text)
         with _refusing(app, old):
             new = await host.approvals.edit(old.id, changed, by=app.principal)
     app.out.data(_data(new))
     if not app.out.is_json:
         app.out.say(describe(new, app.out.console))
     app.out.say(f"It waits as proposal {new.id}: `agentos approvals approve {new.id}` runs it")
-    return 0
-
-
-def _new_arguments(host: "AgentOS", old: "Proposal", words: Sequence[str], text: str | None) -> dict[str, Any]:
-    """Return all the arguments: anew if they are given as JSON, else the old ones with some changed."""
-    from agentos.cli.call_arguments import read_arguments
-
-    tool = host.tools.get_tool(old.tool)
-    schema: Mapping[str, Any] = {} if tool is None else tool.input_schema
-    changed = read_arguments(schema, words, text)
-    return changed if text is not None else {**(old.arguments or {}), **changed}
-
-
-def _require_fit(host: "AgentOS", old: "Proposal", arguments: Mapping[str, Any]) -> None:
-    """End the command, as `tools call` does, if the tool can't take the arguments."""
-    from agentos.model.tool_call import ToolCall, ToolResult
-
-    executor = host.tools.executor
-    found = host.tools.catalog.find(old.tool)
-    checked = None if found is None else executor.arguments(found, ToolCall(old.tool, dict(arguments)))
-    if isinstance(checked, ToolResult):
-        raise Fail(checked.content, code=USAGE)
 
 
 @approvals.command(epilog=examples('agentos approvals reject 3f2a91c0 --reason "wrong address"'))
 @click.argument("id")
 @click.option("--reason", default="no reason given", help="Why, for the record and for whoever made the call.")
 @run_async
-async def reject(app: App, id: str, reason: str) -> int:
+async def reject(app: App, id: str, reason: str) -> None:
     """Close a call that waits. It will not run."""
     proposal = await _find_proposal(app, id)
     async with working_host(app, tells_held_back=False) as host:
@@ -293,4 +272,3 @@ async def reject(app: App, id: str, reason: str) -> int:
             await host.approvals.reject(proposal.id, reason, by=app.principal)
     app.out.data({"id": proposal.id, "state": "rejected", "reason": reason})
     app.out.say(f"proposal {proposal.id} is rejected")
-    return 0

@@ -1,5 +1,6 @@
 """`agentos audit`: show, verify and export the log of every decision and call. No pack is loaded."""
 
+import codecs
 import contextlib
 import fnmatch
 import re
@@ -13,7 +14,7 @@ import attrs
 import click
 
 from agentos.base.atomic_files import replacing
-from agentos.cli.app import App, Fail, examples, pass_app, run_async
+from agentos.cli.app import App, Fail, examples, run_async
 from agentos.cli.terminal.harmless_text import clean, counted, one_line
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _PAGE = 1_000
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_TOLD = ("tool", "principal", "answer", "error", "outcome", "reason", "by")
-"""What of a record has a place of its own in the table, or is told in its last column."""
 
 
 @click.group(
@@ -91,7 +90,7 @@ def _parse_time(context: click.Context, parameter: click.Parameter, value: str |
 @run_async
 async def show(
     app: App, tool: str | None, principal: str | None, event: str | None, since: datetime | None, limit: int
-) -> int:
+) -> None:
     """Show the newest records, oldest first."""
     wanted = RecordFilter(tool=tool, principal=principal, event=event, since=since)
     out, found = app.out, list["AuditRecord"]()
@@ -101,7 +100,6 @@ async def show(
     out.data({"records": [_data(record) for record in found]})
     rows = [_row(record) for record in found]
     out.table(("nr", "time", "event", "tool", "for", "how it went"), rows, empty="There are no such records.")
-    return 0
 
 
 async def _newest(log: "Audit", wanted: RecordFilter, limit: int) -> list["AuditRecord"]:
@@ -200,28 +198,23 @@ def _parse_head(known: str | None) -> "AuditHead | None":
 @audit.command(epilog=examples("agentos audit export audit.jsonl", "agentos audit export - | gzip > audit.jsonl.gz"))
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True), default="-")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-@pass_app
-def export(app: App, file: str, force: bool) -> int:
+@run_async
+async def export(app: App, file: str, force: bool) -> None:
     """Write every record as a line of JSON to FILE or stdout: number, hashes and text, enough to verify it."""
-    if file != "-" and Path(file).exists() and not force:
+    if file != "-" and Path(file).exists() and not force:  # noqa: ASYNC240 - nothing else runs yet
         raise Fail(f"{file} is there already", hint="--force replaces it")
-    return app.run(_export(app, file))
-
-
-async def _export(app: App, file: str) -> int:
     out, stdout = app.out, sys.stdout
     target: Any = _CleanedStream(stdout) if stdout.isatty() else stdout
     async with _open_log(app) as log:
         if file == "-":
             count = 0 if log is None else await log.export(target)
             stdout.flush()
-            return 0
+            return
         with replacing(Path(file), private=True) as draft:
-            target = _EncodedStream(draft)
+            target = codecs.getwriter("utf-8")(draft)
             count = 0 if log is None else await log.export(target)
     out.data({"file": file, "records": count})
     out.say(f"{counted(count, 'record')} in {file}")
-    return 0
 
 
 class _CleanedStream:
@@ -233,14 +226,3 @@ class _CleanedStream:
     def write(self, text: str) -> int:
         """Write *text*."""
         return self._stream.write(clean(text))
-
-
-class _EncodedStream:
-    """A file of bytes as a stream of text."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, text: str) -> int:
-        """Write *text*."""
-        return self._file.write(text.encode("utf-8"))

@@ -1,11 +1,9 @@
 """`agentos chat`: talk to a model that may use the tools. Whatever it calls goes the way of every call."""
 
 import asyncio
-import contextlib
 import signal
 import sys
 import uuid
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -14,6 +12,7 @@ import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.host_session import FAILED, UNUSABLE, USAGE, working_host
+from agentos.cli.terminal.signals import handled
 
 if TYPE_CHECKING:
     from agentos.cli.terminal.approval_dialog import Approver
@@ -268,7 +267,8 @@ def _print_turn(app: App, turn: "Turn") -> None:
 async def _converse(app: App, conversation: Conversation) -> int:
     """Read, ask, tell, until the person ends it."""
     app.out.note("Ctrl-C cancels a turn, Ctrl-D ends.")
-    with _interrupts() as interrupts:
+    interrupts = Interrupts()
+    with handled(signal.SIGINT, interrupts.take):
         while True:
             question = await interrupts.guard(_read_message())
             if question is None:
@@ -332,24 +332,8 @@ class Interrupts:
         finally:
             self._task = None
 
-    def interrupt(self) -> None:
+    def take(self, number: int, frame: object) -> None:  # noqa: ARG002 - the signal module's signature
         """Take a Ctrl-C."""
         self.happened = True
         if self._task is not None:
             self._task.cancel()
-
-
-@contextlib.contextmanager
-def _interrupts() -> Iterator[Interrupts]:
-    interrupts, loop = Interrupts(), asyncio.get_running_loop()
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        loop.add_signal_handler(signal.SIGINT, interrupts.interrupt)
-    except (NotImplementedError, RuntimeError, ValueError):  # pragma: no cover - then Ctrl-C ends the command
-        yield interrupts
-        return
-    try:
-        yield interrupts
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
-        signal.signal(signal.SIGINT, before)

@@ -3,9 +3,9 @@
 import importlib.util
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,16 @@ import click
 from agentos._version import __version__
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.inspection import deadline_option, inspect_packs
+from agentos.cli.probe.isolated_load import HOLLOW, ProbeReport
 from agentos.errors import AgentOSError, PackLoadError, StoreError
 from agentos.model.field_checks import did_you_mean, nearest
+from agentos.model.manifest import PackEntry
 
 if TYPE_CHECKING:
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.isolated_load import ProbeReport
 
 OLDEST = (3, 11)
 _PREFIX = "AGENTOS_"
-_OTHERS = 0o077
 _KEPT = "kept secrets"
 _SIGNS = {"error": ("✗", "bold red"), "warning": ("!", "yellow")}
 
@@ -47,7 +47,7 @@ class Inspected:
     environ: Mapping[str, str] = attrs.field(repr=False)
     path: Path | None = None
     config: "Config | None" = None
-    report: "ProbeReport | None" = None
+    report: ProbeReport | None = None
 
 
 class NotChecked(Exception):  # noqa: N818 - nothing is wrong
@@ -191,7 +191,6 @@ def check_entry_points(found: Inspected) -> Iterator[Trouble]:
     """Check that what installed distributions announce is there."""
     from agentos.cli.manifest_entries import announced
     from agentos.loading.pack_files import files_of
-    from agentos.model.manifest import PackEntry
 
     wanted = {one.package for one in found.config.manifest.packs} if found.config else set()
     for name, distribution in {one.name: one.distribution for one in announced()}.items():
@@ -205,7 +204,7 @@ def check_entry_points(found: Inspected) -> Iterator[Trouble]:
 
 def check_secrets(found: Inspected) -> Iterator[Trouble]:
     """Check that no secret is missing that something waits for."""
-    from agentos.cli.secret_faults import faults_of_kept
+    from agentos.cli.faults import faults_of_kept
     from agentos.secrets.catalog import SecretCatalog
 
     waiting: dict[str, list[str]] = {}
@@ -238,8 +237,6 @@ def check_pins(found: Inspected) -> Iterator[Trouble]:
 
 def check_stacks(found: Inspected) -> Iterator[Trouble]:
     """Check that no tool stands in the shadow of another pack's, without wrapping, and that who wraps has whom to."""
-    from agentos.cli.probe.isolated_load import HOLLOW
-
     for stack in found.report.stacks if found.report else ():
         active = stack.active
         if stack.hollow is not None:
@@ -264,7 +261,7 @@ def check_overrides(found: Inspected) -> Iterator[Trouble]:
     yield from troubles
 
 
-def _without_target(config: "Config", report: "ProbeReport") -> Iterator[Trouble]:
+def _without_target(config: "Config", report: ProbeReport) -> Iterator[Trouble]:
     stacks = report.stacks
     for overrides in (config.manifest.overrides, config.overrides):
         for kind, group in overrides.by_kind.items():
@@ -281,8 +278,6 @@ def _names_on(stack: Any) -> list[str]:
 
 
 def _unmatched_denials(config: "Config", ids: set[str]) -> Iterator[Trouble]:
-    from fnmatch import fnmatchcase
-
     for pattern in config.manifest.settings.deny or ():
         if not any(fnmatchcase(name, pattern) for name in ids):
             message = f"{pattern!r} denies nothing that is there{did_you_mean(pattern, ids)}"
@@ -293,8 +288,7 @@ def check_store(found: Inspected) -> Iterator[Trouble]:
     """Check that the store can be reached, read and written, and that its key is nobody else's."""
     if found.config is None or found.config.manifest.store is None:
         return
-    from agentos.cli.store_faults import faults_of_store
-    from agentos.cli.writable_folders import faults_of_folder
+    from agentos.cli.faults import faults_of_folder, faults_of_store
     from agentos.store.locations import place_of
 
     try:
@@ -310,17 +304,17 @@ def check_store(found: Inspected) -> Iterator[Trouble]:
 
 
 def _faults_of_key(place: Any, environ: Mapping[str, str]) -> Iterator[Trouble]:
+    from agentos.cli.faults import is_open_to_others
     from agentos.store.sealing_key import VARIABLE, key_file
 
     file = key_file(place) if place.is_durable and VARIABLE not in environ else None
-    if os.name == "posix" and file is not None and file.is_file() and stat.S_IMODE(file.stat().st_mode) & _OTHERS:
+    if file is not None and is_open_to_others(file):
         yield Trouble("error", "store", f"its key {file} can be read by others", f"chmod 600 {quote(str(file))}")
 
 
 def check_data(found: Inspected) -> Iterator[Trouble]:
     """Check that the user's data folder can be written, and that the secrets that are kept there can be read."""
-    from agentos.cli.secret_faults import faults_of_kept
-    from agentos.cli.writable_folders import faults_of_folder
+    from agentos.cli.faults import faults_of_folder, faults_of_kept
     from agentos.store.locations import data_folder, place_of
 
     folder = data_folder()

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app, run_async
-from agentos.cli.host_session import DESTRUCTIVE, USAGE, working_host
+from agentos.cli.app import App, Fail, examples, run_async
+from agentos.cli.host_session import DESTRUCTIVE, SHORT_ID, SHORTEST_ID, USAGE, working_host
 from agentos.cli.terminal.harmless_text import one_line
 from agentos.cli.terminal.output import plain
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 _DECISIONS = ("once", "session", "always", "never")
 _KINDS = ("glob", "regex", "command")
 _STYLES = {"never": "bold red", "always": "green"}
-_SHORT = 8
-"""How many characters of an id are shown to people: enough to name it."""
-_SHORTEST = 4
 
 
 @click.group(
@@ -42,16 +39,16 @@ def grants() -> None:
 
 @grants.command("list", epilog=examples("agentos grants list", "agentos grants list --principal ann --json"))
 @run_async
-async def list_(app: App) -> int:
+async def list_(app: App) -> None:
     """List the grants in force, oldest first; with --principal, those that are about it."""
     from agentos.cli.store_records import records
 
     async with records(app.config) as found:
-        known = [] if found is None else await found.grants.list(_principal_key(app))
+        known = [] if found is None else await found.grants.list(app.named_principal)
     app.out.data({"grants": [_data(one) for one in known]})
     rows = [
         (
-            (one.id[:_SHORT], "bold"),
+            (one.id[:SHORT_ID], "bold"),
             one.tool,
             (one.decision, _STYLES.get(one.decision, "")),
             "everybody" if one.principal is None else one.principal,
@@ -61,11 +58,6 @@ async def list_(app: App) -> int:
         for one in known
     ]
     app.out.table(("id", "tool", "decision", "for", "where", "since"), rows, empty="Nothing is decided in advance.")
-    return 0
-
-
-def _principal_key(app: App) -> str | None:
-    return app.principal.key if app.given.get("principal") else None
 
 
 def _scope_text(grant: "Grant") -> str:
@@ -100,20 +92,25 @@ def _data(grant: "Grant") -> dict[str, Any]:
 )
 @click.option("--kind", type=click.Choice(_KINDS), default="glob", show_default=True, help="How patterns are read.")
 @click.option("--session", metavar="ID", help="Only calls of that session.")
-@pass_app
-def add(app: App, *, tool: str, decision: str, patterns: Sequence[str], kind: str, session: str | None) -> int:
+@run_async
+async def add(app: App, *, tool: str, decision: Any, patterns: Sequence[str], kind: str, session: str | None) -> None:
     """Decide in advance about calls of TOOL: allow them once, for a session or always, or never.
 
     What allows is tied to the definition that the tool has now: when that changes, it counts no more. What forbids may
     name a tool that is not there, or several by a pattern such as 'files:*'.
     """
     from agentos.cli.store_records import require_store
+    from agentos.model.principal import Principal
 
     if decision == "session" and session is None:
         raise Fail("a grant for a session needs to know which", code=USAGE, hint="name it with --session")
     require_store(app.config)
-    given = {"arguments": _parse_patterns(patterns, kind), "session": session, "principal": _principal_key(app)}
-    return app.run(_add(app, tool, decision, given))
+    given = {"arguments": _parse_patterns(patterns, kind), "session": session, "principal": app.named_principal}
+    async with working_host(app, tells_held_back=False) as host:
+        _warn_of_tool(app, host, tool, decision)
+        grant = await host.grants.add(tool, decision, by=Principal.system(), **given)
+    app.out.data(_data(grant))
+    app.out.say(f"{grant}; `agentos grants revoke {grant.id[:SHORT_ID]}` takes it back")
 
 
 def _parse_patterns(patterns: Sequence[str], kind: str) -> Any:
@@ -132,17 +129,6 @@ def _parse_patterns(patterns: Sequence[str], kind: str) -> Any:
         return ArgumentPattern({path: pattern for path, _, pattern in pairs}, kind)  # type: ignore[arg-type]
     except RuleError as error:
         raise Fail(f"--argument: {error}", code=USAGE) from None
-
-
-async def _add(app: App, tool: str, decision: Any, given: dict[str, Any]) -> int:
-    from agentos.model.principal import Principal
-
-    async with working_host(app, tells_held_back=False) as host:
-        _warn_of_tool(app, host, tool, decision)
-        grant = await host.grants.add(tool, decision, by=Principal.system(), **given)
-    app.out.data(_data(grant))
-    app.out.say(f"{grant}; `agentos grants revoke {grant.id[:_SHORT]}` takes it back")
-    return 0
 
 
 def _warn_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
@@ -167,16 +153,15 @@ def _warn_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
 @grants.command(epilog=examples("agentos grants revoke 3f2a91c0"))
 @click.argument("id")
 @run_async
-async def revoke(app: App, id: str) -> int:
+async def revoke(app: App, id: str) -> None:
     """Take a grant back; its ID may be cut short."""
     from agentos.cli.store_records import records
 
     async with records(app.config, writes=True) as found:
         meant = [] if found is None else [one for one in await found.grants.list() if one.id.startswith(id)]
-        if len(id) < _SHORTEST or len(meant) > 1:
+        if len(id) < SHORTEST_ID or len(meant) > 1:
             raise Fail(f"{id!r} is too short to say which grant is meant", code=USAGE)
         if found is None or not meant or not await found.grants.revoke(meant[0].id, by=app.principal):
             raise Fail(f"no grant {id[:64]!r} is in force", hint="`agentos grants list` shows those that are")
     app.out.data({"revoked": meant[0].id, "tool": meant[0].tool})
     app.out.say(f"{meant[0]} is taken back")
-    return 0

@@ -12,12 +12,12 @@ import click
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.inspection import deadline_option, inspect_packs
 from agentos.cli.manifest_entries import complete_pack, entries_in, find_entries
+from agentos.cli.probe.isolated_load import ProbedPack
 from agentos.cli.terminal.harmless_text import counted
 from agentos.loading.modules import is_path
 
 if TYPE_CHECKING:
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.isolated_load import ProbedPack
 
 SEVERITIES = ("error", "warning", "info")
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -57,7 +57,7 @@ def lint(app: App, *, packs: tuple[str, ...], fail_on: str, deadline: float) -> 
         app.out.say(f"Nothing to say better in {counted(len(probed), 'pack')}.")
 
 
-def _probe_chosen(app: App, packs: tuple[str, ...], deadline: float) -> "Iterator[ProbedPack]":
+def _probe_chosen(app: App, packs: tuple[str, ...], deadline: float) -> Iterator[ProbedPack]:
     paths = [Path(name) for name in packs if _is_path(app, name)]
     named = [name for name in packs if Path(name) not in paths]
     if paths:

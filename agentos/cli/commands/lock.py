@@ -10,13 +10,13 @@ import click
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.host_session import UNUSABLE
 from agentos.cli.inspection import deadline_option, inspect_packs
+from agentos.cli.probe.isolated_load import ProbeReport
 from agentos.cli.terminal.harmless_text import counted
 from agentos.errors import ManifestError, PackLoadError
 
 if TYPE_CHECKING:
     from agentos.access.lock import Difference, Lock
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.isolated_load import ProbeReport
 
 NAME = "agentos.lock"
 
@@ -74,7 +74,7 @@ def _lock_of_loaded(app: App, deadline: float) -> "Lock":
     return _lock_from(report)
 
 
-def _lock_from(report: "ProbeReport") -> "Lock":
+def _lock_from(report: ProbeReport) -> "Lock":
     from agentos.access.lock import Lock, LockedPack
 
     return Lock([LockedPack(**one) for one in report.locked])

@@ -4,23 +4,25 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app, run_async
-from agentos.cli.host_session import USAGE
+from agentos.cli.host_session import REFUSED, USAGE, working_host
 from agentos.cli.inspection import deadline_option, inspect_packs
 from agentos.cli.manifest_edit.edits import GONE
 from agentos.cli.manifest_entries import ManifestEntry, announced, complete_pack, entries_in, find_entries
+from agentos.cli.probe.isolated_load import ProbedPack
 from agentos.errors import AgentOSError, ManifestError, PackLoadError, StoreError
 from agentos.model.field_checks import did_you_mean
+from agentos.model.manifest import PackEntry
 
 if TYPE_CHECKING:
     from agentos.access.pins import Pin
     from agentos.cli.layered_config import Config
-    from agentos.cli.probe.isolated_load import ProbedPack
     from agentos.loading.pack_files import PackFiles
 
 _WHEN_IT_COUNTS = "`agentos serve` hears of it at once, other hosts when they start again."
@@ -58,16 +60,13 @@ def list_(app: App) -> None:
     ]
     app.out.data({"manifest": app.config.path, "packs": rows, "available": spare})
     shown = [
-        (row["key"], _state(row["state"]), row["version"] or "", row["source"], row["reason"] or "") for row in rows
+        (one["key"], (one["state"], _STYLES[one["state"]]), one["version"], one["source"], one["reason"])
+        for one in rows
     ]
     app.out.table(("pack", "state", "version", "source", "why"), shown, empty="There are no packs; add one.")
     if spare:
         names = ", ".join(f"{one['name']} ({one['distribution']})" for one in spare)
         app.out.say(f"\nInstalled, and not in the manifest: {names}", "cyan")
-
-
-def _state(state: str) -> tuple[str, str]:
-    return state, _STYLES[state]
 
 
 def _row(config: "Config", one: ManifestEntry, disabled: Mapping[str, float]) -> dict[str, Any]:
@@ -76,7 +75,8 @@ def _row(config: "Config", one: ManifestEntry, disabled: Mapping[str, float]) ->
     if not one.is_enabled:
         state, reason = "disabled", f"enabled = false in {config.path.name}"
     elif one.key in disabled:
-        state, reason = "disabled", f"disabled by a person on {_date_text(disabled[one.key])}"
+        at = datetime.fromtimestamp(disabled[one.key], UTC)
+        state, reason = "disabled", f"disabled by a person on {at:%Y-%m-%d}"
     elif fault:
         state, reason = "missing", fault
     return {
@@ -101,15 +101,9 @@ def _files_or_fault(config: "Config", one: ManifestEntry) -> "tuple[PackFiles | 
         return None, error.message
 
 
-def _date_text(at: float) -> str:
-    from datetime import UTC, datetime
-
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
-
-
 def _disabled_in_store(app: App) -> dict[str, float]:
     """Return what the store says of packs. A store that can't be read is told of; the list is there all the same."""
-    from agentos.cli.pack_flags import disabled_packs
+    from agentos.cli.store_records import disabled_packs
 
     config = app.config
     try:
@@ -140,7 +134,7 @@ def info(app: App, *, name: str, wants_probe: bool, deadline: float) -> None:
     found, _ = _files_or_fault(config, one)
     files = {} if found is None else {name: _size(path) for name, path in found.files.items()}
     said = shown_tree(one.said, one.at)
-    told: dict[str, Any] = {**row, "entry": said, "entryPoint": _entry_point(one), **_metadata(one), "files": files}
+    told: dict[str, Any] = {**row, "entry": said, **_announcement(one), "files": files}
     if wants_probe:
         told["probe"] = _probe_one(app, one, deadline)
     app.out.data(told)
@@ -154,25 +148,21 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _entry_point(one: ManifestEntry) -> str | None:
-    return next((each.value for each in announced() if each.name == one.said.get("package")), None)
-
-
-def _metadata(one: ManifestEntry) -> dict[str, Any]:
-    """Return what a distribution says of itself."""
+def _announcement(one: ManifestEntry) -> dict[str, Any]:
+    """Return how a distribution announces a pack, and what it says of itself."""
     found = next((each for each in announced() if each.name == one.said.get("package")), None)
     if found is None:
-        return {"distribution": None, "summary": None}
+        return {"entryPoint": None, "distribution": None, "summary": None}
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:
         summary = metadata(found.distribution.partition(" ")[0])["Summary"]
     except PackageNotFoundError:
         summary = None
-    return {"distribution": found.distribution, "summary": summary}
+    return {"entryPoint": found.value, "distribution": found.distribution, "summary": summary}
 
 
-def _probe_one(app: App, one: ManifestEntry, deadline: float) -> "ProbedPack | None":
+def _probe_one(app: App, one: ManifestEntry, deadline: float) -> ProbedPack | None:
     index = next(index for index, entry in enumerate(app.config.entries) if entry.key == one.key)
     return inspect_packs(app, deadline, only=[index]).pack(one.key)
 
@@ -197,7 +187,7 @@ def _show_info(app: App, told: Mapping[str, Any]) -> None:
         _show_probed(app, probed)
 
 
-def _show_probed(app: App, probed: "ProbedPack") -> None:
+def _show_probed(app: App, probed: ProbedPack) -> None:
     app.out.say(f"\nprobed: {probed.status}", "bold green" if not probed.is_bad else "bold red")
     if probed.reason:
         app.out.say(probed.reason)
@@ -273,8 +263,6 @@ def _print_added(app: App, key: str, entry: Mapping[str, Any], *, is_probed: boo
 
 def _new_entry(config: "Config", what: str, options: tuple[str, ...], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entry for *what*, checked as the manifest will be."""
-    from agentos.model.manifest import PackEntry
-
     entry = {**_locate(config, what), **{key: value for key, value in fields.items() if value is not None}}
     if options:
         entry["options"] = dict(map(_parse_option, options))
@@ -308,7 +296,6 @@ def _locate(config: "Config", what: str) -> dict[str, str]:
     """Say what kind of thing *what* is, without importing it; fail with the nearest names if it is nowhere."""
     from agentos.loading.modules import is_path
     from agentos.loading.pack_files import files_of
-    from agentos.model.manifest import PackEntry
 
     if not what.strip():
         raise Fail("say what to add: a file or folder, a module, or a package", code=USAGE)
@@ -433,15 +420,15 @@ def _switch_in_store(app: App, key: str, *, enabled: bool) -> tuple[bool, bool]:
 
 
 async def _write_flag(config: "Config", key: str, *, enabled: bool) -> tuple[bool, bool]:
-    from agentos.cli.pack_flags import is_there, lasts, remembered
+    from agentos.cli.store_records import is_there, lasts, opened
 
     location = config.manifest.store
     if not lasts(location) or (enabled and not is_there(location)):
         return lasts(location), False
-    async with remembered(location) as memory:
-        is_new = (key not in await memory.disabled()) != enabled
+    async with opened(location) as found:
+        is_new = (key not in await found.disabled()) != enabled
         if is_new:
-            await memory.switch(key, enabled=enabled)
+            await found.keeper.switched(key, enabled=enabled)
     return True, is_new
 
 
@@ -461,8 +448,6 @@ async def accept(app: App, *, tools: tuple[str, ...], takes_all: bool, yes: bool
 
     TOOLS are named as pack:tool. At a terminal, what changed is shown and asked about first.
     """
-    from agentos.cli.host_session import REFUSED, working_host
-
     async with working_host(app, tells_held_back=False) as host:
         waiting = {pin.tool: pin for pin in await host.pins.pending()}
         chosen = list(waiting) if takes_all else list(dict.fromkeys(tools))

@@ -5,29 +5,24 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import click
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.cli.app import App, Fail, completing, examples, pass_app
+from agentos.cli.faults import faults_of_kept
 from agentos.cli.inspection import deadline_option, inspect_packs, warn_of_bad
-from agentos.cli.layered_config import kept_secrets, sources_of
-
-if TYPE_CHECKING:
-    from agentos.cli.layered_config import Config
-    from agentos.cli.probe.isolated_load import ProbeReport
-    from agentos.secrets.catalog import SecretDefinition
-    from agentos.secrets.sources import SecretSources
+from agentos.cli.layered_config import Config, kept_secrets, sources_of
+from agentos.cli.probe.isolated_load import ProbeReport
+from agentos.model.field_checks import did_you_mean, fault_of_name
+from agentos.secrets.catalog import SecretCatalog, SecretDefinition
+from agentos.secrets.sources import SecretSources, is_real
+from agentos.secrets.vaults import VALUE_LIMIT, SecretVault
 
 _REFERENCE = re.compile(r"\$\{secret:([A-Za-z0-9_.-]+)\}")
 _PLACES = {"keyring": "the OS keyring", "file": "the encrypted file"}
-
-
-def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
-    from agentos.secrets.catalog import SecretCatalog
-
-    return [one.id for one in SecretCatalog.shipped() if one.id.startswith(incomplete)]
+_complete_known = completing(lambda _: [one.id for one in SecretCatalog.shipped()])
 
 
 @click.group(
@@ -53,7 +48,7 @@ class SecretRow:
     optional: bool
     gates: tuple[str, ...]
     kept: str | None
-    definition: "SecretDefinition | None"
+    definition: SecretDefinition | None
 
     @property
     def is_missing(self) -> bool:
@@ -84,11 +79,8 @@ class SecretRow:
         }
 
 
-def _rows(config: "Config", report: "ProbeReport", more: Iterable[str] = ()) -> list[SecretRow]:
+def _rows(config: Config, report: ProbeReport, more: Iterable[str] = ()) -> list[SecretRow]:
     """Return a row for each secret that is declared, is kept, or is named in *more*."""
-    from agentos.secrets.catalog import SecretCatalog
-    from agentos.secrets.vaults import SecretVault
-
     catalog, kept = SecretCatalog.shipped(), SecretVault().kept()
     wanted = _who_declares(report)
     sources = sources_of(config, kept_secrets())
@@ -105,7 +97,7 @@ def _rows(config: "Config", report: "ProbeReport", more: Iterable[str] = ()) -> 
     ]
 
 
-def _who_declares(report: "ProbeReport") -> dict[str, list[tuple[str, Mapping[str, Any]]]]:
+def _who_declares(report: ProbeReport) -> dict[str, list[tuple[str, Mapping[str, Any]]]]:
     """Return who asks for each secret, as `kind:id (pack)`, and what became of it there."""
     found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
     for stack in report.stacks:
@@ -116,7 +108,7 @@ def _who_declares(report: "ProbeReport") -> dict[str, list[tuple[str, Mapping[st
 
 
 def _origin(
-    id: str, asked: Sequence[tuple[str, Mapping[str, Any]]], kept: Mapping[str, str], sources: "SecretSources"
+    id: str, asked: Sequence[tuple[str, Mapping[str, Any]]], kept: Mapping[str, str], sources: SecretSources
 ) -> str | None:
     """Return where a value comes from: None as soon as one that asks has none."""
     origins = [one["origin"] for _, one in asked]
@@ -129,30 +121,21 @@ def _origin(
 
 
 def _print_rows(app: App, rows: Sequence[SecretRow], empty: str) -> None:
-    shown = [
-        ((row.id, "bold"), row.state, row.origin or _variables_text(row), ", ".join(row.gates), _docs_url(row))
-        for row in rows
-    ]
+    shown = []
+    for row in rows:
+        known = row.definition
+        variables, url = ("", "") if known is None else (f"({' or '.join(known.variables)})", known.docs_url)
+        shown.append(((row.id, "bold"), row.state, row.origin or variables, ", ".join(row.gates), url))
     app.out.table(("secret", "state", "from", "needed by", "where to get one"), shown, empty=empty)
-
-
-def _variables_text(row: SecretRow) -> str:
-    return "" if row.definition is None else f"({' or '.join(row.definition.variables)})"
-
-
-def _docs_url(row: SecretRow) -> str:
-    return "" if row.definition is None else row.definition.docs_url or ""
 
 
 def _warn_of_kept(app: App) -> None:
     """Say what is wrong with the secrets that are kept: without that, they seem never to have been set."""
-    from agentos.cli.secret_faults import faults_of_kept
-
     for message, cure in faults_of_kept():
         app.out.warn(f"{message}; {cure}")
 
 
-def _probe_and_warn(app: App, deadline: float) -> "ProbeReport":
+def _probe_and_warn(app: App, deadline: float) -> ProbeReport:
     report = inspect_packs(app, deadline)
     warn_of_bad(app, report)
     return report
@@ -165,20 +148,17 @@ def _probe_and_warn(app: App, deadline: float) -> "ProbeReport":
 @click.option("--all", "everything", is_flag=True, help="Also those that agentos knows and nothing here asks for.")
 @deadline_option
 @pass_app
-def list_(app: App, everything: bool, deadline: float) -> int:
+def list_(app: App, everything: bool, deadline: float) -> None:
     """List the secrets that packs declare or that are kept: from where they come and what they gate."""
-    from agentos.secrets.catalog import SecretCatalog
-
     more = [one.id for one in SecretCatalog.shipped()] if everything else []
     rows = _rows(app.config, _probe_and_warn(app, deadline), more)
     app.out.data({"secrets": [row.to_json() for row in rows]})
     _print_rows(app, rows, "No loaded pack declares a secret, and none is kept.")
     _warn_of_kept(app)
-    return 0
 
 
 @secrets.command(epilog=examples("agentos secrets check", "agentos secrets check openai.apiKey serper.apiKey"))
-@click.argument("ids", nargs=-1, shell_complete=_complete)
+@click.argument("ids", nargs=-1, shell_complete=_complete_known)
 @deadline_option
 @pass_app
 def check(app: App, ids: Sequence[str], deadline: float) -> int:
@@ -205,19 +185,17 @@ def check(app: App, ids: Sequence[str], deadline: float) -> int:
         "agentos secrets set openai.apiKey", "pass show openai | agentos secrets set openai.apiKey --stdin"
     ),
 )
-@click.argument("id", shell_complete=_complete)
+@click.argument("id", shell_complete=_complete_known)
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the value from stdin instead of asking for it.")
 @click.option("--force", is_flag=True, help="Keep it even if nothing here declares such a secret.")
 @deadline_option
 @pass_app
-def set_(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> int:
+def set_(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> None:
     """Keep a secret: typed unseen, stored in the OS keyring where one works, else in an encrypted file.
 
     It is kept for this user, whatever the manifest. A variable of the environment or a line in .env counts before it.
     ID is one that agentos knows or a pack of the manifest declares; the name of its variable means it, too.
     """
-    from agentos.secrets.vaults import SecretVault
-
     id = _known_id(app, id, deadline, force=force)
     value = _read_value(app, id, from_stdin=from_stdin)
     vault = SecretVault()
@@ -228,15 +206,10 @@ def set_(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> i
     app.out.say(f"{id} is kept in {place}")
     if nearer is not None:
         app.out.warn(f"{nearer} has a value too, and that one counts")
-    return 0
 
 
 def _known_id(app: App, id: str, deadline: float, *, force: bool) -> str:
     """Return the id that is meant. Refuse what can't be one, and what nothing asks for: nobody would read its value."""
-    from agentos.model.field_checks import did_you_mean, fault_of_name
-    from agentos.secrets.catalog import SecretCatalog
-    from agentos.secrets.vaults import SecretVault
-
     if fault := fault_of_name(id):
         raise Fail(f"{id!r} is no id of a secret: {fault}", code=2)
     catalog = SecretCatalog.shipped()
@@ -262,9 +235,6 @@ def _declared_here(app: App, deadline: float) -> list[str]:
 
 
 def _read_value(app: App, id: str, *, from_stdin: bool) -> str:
-    from agentos.secrets.sources import is_real
-    from agentos.secrets.vaults import VALUE_LIMIT
-
     if from_stdin:
         value = _read_stdin(id, VALUE_LIMIT)
     elif app.out.can_ask:
@@ -296,25 +266,14 @@ def _stronger_origin(app: App, id: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _complete_kept(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
-    from agentos.secrets.vaults import SecretVault
-
-    return [id for id in SecretVault().kept() if id.startswith(incomplete)]
-
-
 @secrets.command(epilog=examples("agentos secrets unset openai.apiKey"))
-@click.argument("id", shell_complete=_complete_kept)
+@click.argument("id", shell_complete=completing(lambda _: SecretVault().kept()))
 @pass_app
-def unset(app: App, id: str) -> int:
+def unset(app: App, id: str) -> None:
     """Forget a secret that is kept. What the environment or .env say stays."""
-    from agentos.secrets.vaults import SecretVault
-
     vault = SecretVault()
     kept = vault.kept()  # looked at first: to change what is kept, its folder is made
     if id not in kept or not vault.unset(id):
-        from agentos.model.field_checks import did_you_mean
-
         raise Fail(f"no secret called {id!r} is kept{did_you_mean(id, kept)}")
     app.out.data({"id": id, "kept": None})
     app.out.say(f"{id} is not kept any more")
-    return 0

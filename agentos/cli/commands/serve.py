@@ -2,22 +2,24 @@
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
+from click.core import ParameterSource
 
-from agentos.cli.app import App, Fail, examples, pass_app
+from agentos.base.extras import import_extra
+from agentos.cli.app import App, Fail, app_of, examples, pass_app
 from agentos.cli.host_session import UNUSABLE, USAGE
 from agentos.cli.terminal.harmless_text import counted
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from agentos.host import AgentOS
     from agentos.mcp.auth import TokenFile, Verifier
     from agentos.model.principal import Principal
@@ -108,7 +110,7 @@ class _SearchThreshold(click.IntRange):
 @click.pass_context
 def serve(
     context: click.Context, /, stdio: bool, http: bool, no_approvals_tools: bool, search_above: Any, **options: Any
-) -> int | None:
+) -> None:
     """Serve the tools to MCP clients.
 
     Over stdin and stdout everything is done for --principal, else for the host itself. Over HTTP, a token says for
@@ -117,23 +119,24 @@ def serve(
     enabled. Ends with SIGTERM, Ctrl-C, or when the client closes stdin.
     """
     if context.invoked_subcommand is not None:
-        return None
-    app = context.find_object(App) or App()
+        return
+    app = app_of(context)
     if stdio and http:
         raise Fail("--stdio and --http: serve one of them", code=USAGE)
     shown = {
         "approvals_tools": not no_approvals_tools,
         "search_above": None if search_above == _NEVER else search_above,
     }
-    if not http:
+    if http:
+        app.run(_run_http(app, HTTPOptions(**options), shown))
+    else:
         _refuse_options_of_http(context)
-        return _run_stdio(app, shown)
-    return app.run(_run_http(app, HTTPOptions(**options), shown))
+        app.out  # noqa: B018 - made while descriptor 1 is still what sys.stdout was made for
+        with _reserved_streams() as (stdin, stdout):
+            app.run(_serve_stdio(app, stdin, stdout, shown))
 
 
 def _refuse_options_of_http(context: click.Context) -> None:
-    from click.core import ParameterSource
-
     for parameter in context.command.params:
         name = str(parameter.name)
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -143,10 +146,6 @@ def _refuse_options_of_http(context: click.Context) -> None:
 
 def _load(module: str) -> Any:
     """Import a part of agentos.mcp; say what is missing if its library is not there."""
-    from importlib import import_module
-
-    from agentos.base.extras import import_extra
-
     try:
         import_extra("mcp", "mcp")
         return import_module(f"agentos.mcp.{module}")
@@ -155,12 +154,6 @@ def _load(module: str) -> Any:
 
 
 # -- stdio -------------------------------------------------------------------------------------------------------------
-
-
-def _run_stdio(app: App, shown: Mapping[str, Any]) -> int:
-    app.out  # noqa: B018 - made while descriptor 1 is still what sys.stdout was made for
-    with _reserved_streams() as (stdin, stdout):
-        return app.run(_serve_stdio(app, stdin, stdout, shown))
 
 
 @contextlib.contextmanager
@@ -181,36 +174,26 @@ def _reserved_streams() -> Iterator[tuple[int, int]]:
             os.close(descriptor)
 
 
-async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, Any]) -> int:
-    import signal
+async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, Any]) -> None:
+    from agentos.cli.live_changes import followed
 
     server_module, stdio = _load("server.mcp_server"), _load("server.stdio")
-    async with _followed(app) as (host, principals):
+    async with followed(app) as (host, principals):
         server = server_module.MCPServer(host, principal=_caller(app, principals), **shown)
-        app.out.note(f"serving {_count(app, host)} over stdin and stdout{_terminal_note(stdin)}")
+        meant = ": this is for an MCP client to start; Ctrl-C ends it" if os.isatty(stdin) else ""
+        app.out.note(f"serving {_count(app, host)} over stdin and stdout{meant}")
         try:
             ended_by = await stdio.run(server.server, stdin, stdout)
         finally:
             await server.close()
     if ended_by == signal.SIGINT:
         raise KeyboardInterrupt
-    return 0
-
-
-def _followed(app: App) -> "AbstractAsyncContextManager[tuple[AgentOS, dict[str, Principal]]]":
-    from agentos.cli.live_changes import followed
-
-    return followed(app)
 
 
 def _caller(app: App, principals: Mapping[str, "Principal"]) -> "Principal | Callable[[Any], Principal | None]":
     """Return for whom everything is done: the host itself, or a principal as the manifest has it at the time."""
     id = app.principal.id
     return (lambda _: principals.get(id)) if app.given.get("principal") else app.principal
-
-
-def _terminal_note(stdin: int) -> str:
-    return ": this is for an MCP client to start; Ctrl-C ends it" if os.isatty(stdin) else ""
 
 
 def _count(app: App, host: "AgentOS") -> str:
@@ -220,7 +203,9 @@ def _count(app: App, host: "AgentOS") -> str:
 # -- HTTP --------------------------------------------------------------------------------------------------------------
 
 
-async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) -> int:
+async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) -> None:
+    from agentos.cli.live_changes import followed
+
     http = _load("http.serving")
     _check_options(options)
     limits = _limits(http.HTTPLimits, options.limit)
@@ -229,7 +214,7 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) ->
     if options.token_file is not None:
         _tokens(options.token_file)
         _require_file(options.token_file)
-    async with _followed(app) as (host, principals):
+    async with followed(app) as (host, principals):
         serving = http.serve_http(
             host,
             bind=options.bind,
@@ -250,7 +235,6 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) ->
             await _until_sigterm(serving)
         except ValueError as error:  # an address, a path or a certificate that can't be used
             raise Fail(str(error).removeprefix("serve_http: "), code=USAGE) from None
-    return 0
 
 
 def _limits(kind: Any, given: Sequence[str]) -> Any:
@@ -326,7 +310,6 @@ def _print_ready(app: App, host: "AgentOS", address: str, *, has_tokens: bool) -
 async def _until_sigterm(serving: Any) -> None:
     """Serve until SIGTERM, which is how a service is ended: that is no failure."""
     import asyncio
-    import signal
 
     task = asyncio.ensure_future(serving)
     told: list[int] = []
@@ -389,7 +372,7 @@ def tokens() -> None:
 )
 @click.option("--forever", is_flag=True, help="It does not expire.")
 @pass_app
-def issue(app: App, token_file: str, scopes: Sequence[str], audience: str | None, days: float, forever: bool) -> int:
+def issue(app: App, token_file: str, scopes: Sequence[str], audience: str | None, days: float, forever: bool) -> None:
     """Make a token for --principal. It is shown now and never again."""
     if not app.given.get("principal"):
         raise Fail(
@@ -404,7 +387,6 @@ def issue(app: App, token_file: str, scopes: Sequence[str], audience: str | None
     app.out.data({"token": token, **_data(entry)})
     app.out.say(token)
     app.out.note(f"token {entry.id} for {entry.principal}, {_until(entry)}; it is shown now and never again")
-    return 0
 
 
 def _data(entry: Any) -> dict[str, Any]:
@@ -421,7 +403,7 @@ def _until(entry: Any) -> str:
 @tokens.command("list", epilog=examples("agentos serve tokens list --token-file tokens.json --json"))
 @_token_file
 @pass_app
-def list_(app: App, token_file: str) -> int:
+def list_(app: App, token_file: str) -> None:
     """List the tokens: for whom, narrowed to what, and until when; never the token itself."""
     found = _tokens(_require_file(token_file)).entries()
     app.out.data({"tokens": [_data(entry) for entry in found]})
@@ -437,20 +419,18 @@ def list_(app: App, token_file: str) -> int:
         for entry in found
     ]
     app.out.table(("id", "for", "holds", "narrowed to", "audience", "until"), rows, empty="There are no tokens.")
-    return 0
 
 
 @tokens.command(epilog=examples("agentos serve tokens revoke 3f2a91c0d4e5 --token-file tokens.json"))
 @click.argument("id")
 @_token_file
 @pass_app
-def revoke(app: App, id: str, token_file: str) -> int:
+def revoke(app: App, id: str, token_file: str) -> None:
     """Take the token of that ID out of the file; servers that run refuse it at once."""
     if not _tokens(_require_file(token_file)).revoke(id):
         raise Fail(f"there is no token {id[:64]!r} in {token_file}", hint="`agentos serve tokens list` shows their ids")
     app.out.data({"id": id, "state": "revoked"})
     app.out.say(f"token {id} is revoked")
-    return 0
 
 
 def _require_file(path: str) -> str:

@@ -2,15 +2,14 @@
 
 import fnmatch
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.inspection import deadline_option, inspect_packs, warn_of_bad
-
-if TYPE_CHECKING:
-    from agentos.cli.probe.isolated_load import ProbedEntry, ProbedStack, ProbeReport
+from agentos.cli.probe.isolated_load import ProbedEntry, ProbedStack, ProbeReport
+from agentos.model.field_checks import did_you_mean
 
 _COLUMNS = ("id", "state", "pack", "priority", "why")
 _STYLES = {
@@ -29,15 +28,13 @@ _STYLES = {
 @click.argument("kind", required=False)
 @deadline_option
 @pass_app
-def stacks(app: App, kind: str | None, deadline: float) -> int:
+def stacks(app: App, kind: str | None, deadline: float) -> None:
     """Draw every stack, or those of one KIND: who is active, who is not, and why."""
     from agentos.cli.held_back import data_of_held
 
     report = inspect_packs(app, deadline)
     kinds = list(dict.fromkeys(stack.kind for stack in report.stacks))
     if kind is not None and kind not in kinds:
-        from agentos.model.field_checks import did_you_mean
-
         hint = did_you_mean(kind, kinds) or f"; there are {', '.join(kinds) or 'none'}"
         raise Fail(f"nothing of the kind {kind!r} is offered{hint}")
     chosen = [stack for stack in report.stacks if kind in (None, stack.kind)]
@@ -53,25 +50,24 @@ def stacks(app: App, kind: str | None, deadline: float) -> int:
         app.out.say("There are no stacks: no loaded pack offers anything.")
     _print_held_back(app, held)
     _print_warnings(app, report)
-    return 0
 
 
-def _rows(stack: "ProbedStack") -> Iterable[tuple[Any, ...]]:
+def _rows(stack: ProbedStack) -> Iterable[tuple[Any, ...]]:
     for position, entry in enumerate(stack.entries):
         id = (stack.id if position == 0 else "", "bold")
         yield id, _state(entry), _owner_text(entry), str(entry.priority), entry.reason
 
 
-def _state(entry: "ProbedEntry") -> tuple[str, str]:
+def _state(entry: ProbedEntry) -> tuple[str, str]:
     sign, style = _STYLES[entry.state]
     return f"{sign} {entry.state}", style
 
 
-def _owner_text(entry: "ProbedEntry") -> str:
+def _owner_text(entry: ProbedEntry) -> str:
     return f"{entry.pack} {entry.version}" if entry.version else entry.pack
 
 
-def _data(stack: "ProbedStack") -> dict[str, Any]:
+def _data(stack: ProbedStack) -> dict[str, Any]:
     active = stack.active
     return {
         "kind": stack.kind,
@@ -81,11 +77,11 @@ def _data(stack: "ProbedStack") -> dict[str, Any]:
     }
 
 
-def _failed(report: "ProbeReport") -> list[dict[str, Any]]:
+def _failed(report: ProbeReport) -> list[dict[str, Any]]:
     return [{"key": pack.key, "status": pack.status, "reason": pack.reason} for pack in report.bad]
 
 
-def _held_back_on(report: "ProbeReport", stack: "ProbedStack") -> list[Mapping[str, Any]]:
+def _held_back_on(report: ProbeReport, stack: ProbedStack) -> list[Mapping[str, Any]]:
     """Return which definitions on a stack wait for a person."""
     ids = {f"{entry.pack}:{stack.id}" for entry in stack.entries if entry.state == "gated"}
     return [one for one in report.pending if one["tool"] in ids]
@@ -98,7 +94,7 @@ def _print_held_back(app: App, held: Iterable[Mapping[str, Any]]) -> None:
         app.out.say(f"`{way_to_accept(app.config, one['tool'])}` accepts the definition that is held back")
 
 
-def _print_warnings(app: App, report: "ProbeReport") -> None:
+def _print_warnings(app: App, report: ProbeReport) -> None:
     warn_of_bad(app, report)
     if report.store_error is not None:
         app.out.warn(report.store_error)
@@ -118,7 +114,7 @@ def _print_warnings(app: App, report: "ProbeReport") -> None:
 @click.argument("name", metavar="KIND:ID")
 @deadline_option
 @pass_app
-def why(app: App, name: str, deadline: float) -> int:
+def why(app: App, name: str, deadline: float) -> None:
     """Say who answers to KIND:ID, who does not, and why; without a kind it is a tool, and PACK:ID is one, too.
 
     With --principal, also which rules that principal lacks to call it. Exits 1 if nobody offers it.
@@ -138,7 +134,6 @@ def why(app: App, name: str, deadline: float) -> int:
     _print_stack(app, stack, access, denied)
     _print_held_back(app, held)
     _print_warnings(app, report)
-    return 0
 
 
 def _require_name(name: str) -> None:
@@ -146,25 +141,23 @@ def _require_name(name: str) -> None:
         raise Fail(f"{name!r} names nothing: expected KIND:ID, or the name of a tool", code=2)
 
 
-def _find_stack(report: "ProbeReport", name: str) -> "ProbedStack | None":
+def _find_stack(report: ProbeReport, name: str) -> ProbedStack | None:
     """Return the stack that a name means: a kind and an id, a tool, or what a pack offers, as agentos prints it."""
     return next((stack for stack in report.stacks if name in _names(stack)), None) or next(
         (stack for stack in report.stacks if name in _names_by_pack(stack)), None
     )
 
 
-def _names(stack: "ProbedStack") -> list[str]:
+def _names(stack: ProbedStack) -> list[str]:
     return [f"{stack.kind}:{stack.id}", *([stack.id] if stack.kind == "tool" else [])]
 
 
-def _names_by_pack(stack: "ProbedStack") -> list[str]:
+def _names_by_pack(stack: ProbedStack) -> list[str]:
     owned = [f"{entry.pack}:{stack.id}" for entry in stack.entries]
     return [*owned, *(f"{stack.kind}:{name}" for name in owned)]
 
 
-def _unknown_name(report: "ProbeReport", name: str) -> Fail:
-    from agentos.model.field_checks import did_you_mean
-
+def _unknown_name(report: ProbeReport, name: str) -> Fail:
     names = [one for stack in report.stacks for one in (*_names(stack), *_names_by_pack(stack))]
     bad = "".join(f"\n  {pack.key} was not loaded ({pack.status}): {pack.reason}" for pack in report.bad)
     perhaps = f"; it may be offered by what was not loaded:{bad}" if bad else ""
@@ -176,7 +169,7 @@ def _unknown_name(report: "ProbeReport", name: str) -> Fail:
     )
 
 
-def _denied_by(app: App, stack: "ProbedStack") -> list[str]:
+def _denied_by(app: App, stack: ProbedStack) -> list[str]:
     """Return the patterns of the host's `deny` that keep a tool from running though it is in force."""
     active = stack.active
     if active is None or stack.kind != "tool":
@@ -186,7 +179,7 @@ def _denied_by(app: App, stack: "ProbedStack") -> list[str]:
     return [pattern for pattern in said if any(fnmatch.fnmatchcase(name, pattern) for name in names)]
 
 
-def _missing_access(app: App, stack: "ProbedStack") -> dict[str, Any] | None:
+def _missing_access(app: App, stack: ProbedStack) -> dict[str, Any] | None:
     """Say what the principal that was named lacks to call a tool; None if none was, or there is nothing to call."""
     active, who = stack.active, app.principal
     if app.given.get("principal") is None or active is None or active.rules is None:
@@ -196,7 +189,7 @@ def _missing_access(app: App, stack: "ProbedStack") -> dict[str, Any] | None:
     return {"principal": who.id, "tool": tool, "isAllowed": not missing, "missing": missing}
 
 
-def _print_stack(app: App, stack: "ProbedStack", access: dict[str, Any] | None, denied: list[str]) -> None:
+def _print_stack(app: App, stack: ProbedStack, access: dict[str, Any] | None, denied: list[str]) -> None:
     from rich.text import Text
 
     out, active = app.out, stack.active
@@ -214,7 +207,7 @@ def _print_stack(app: App, stack: "ProbedStack", access: dict[str, Any] | None, 
         out.say(_access_text(access))
 
 
-def _missing_secrets(stack: "ProbedStack") -> Iterable[str]:
+def _missing_secrets(stack: ProbedStack) -> Iterable[str]:
     for entry in stack.entries:
         if entry.state == "gated":
             yield from (one["id"] for one in entry.secrets if one["origin"] is None and not one["optional"])

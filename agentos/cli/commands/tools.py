@@ -36,7 +36,7 @@ def tools() -> None:
 )
 @click.argument("pattern", default="*")
 @run_async
-async def list_(app: App, pattern: str) -> int:
+async def list_(app: App, pattern: str) -> None:
     """List the tools that can be called; PATTERN picks some by name or pack:name."""
     async with working_host(app) as host:
         known = host.tools.list_available_tools(app.principal)
@@ -44,7 +44,6 @@ async def list_(app: App, pattern: str) -> int:
         app.out.data({"tools": infos})
         rows = [_list_row(info) for info in infos]
         app.out.table(("tool", "effect", "pack", "what it does"), rows, empty=_empty_text(known, pattern))
-    return 0
 
 
 def _empty_text(known: "Sequence[ToolInfo]", pattern: str) -> str:
@@ -74,14 +73,13 @@ def _fits(info: "ToolInfo", pattern: str) -> bool:
 @tools.command(epilog=examples("agentos tools show add", "agentos tools show math:add --json"))
 @click.argument("name")
 @run_async
-async def show(app: App, name: str) -> int:
+async def show(app: App, name: str) -> None:
     """Show what a tool does, what it takes, who may call it, and where it comes from."""
     async with working_host(app, tells_held_back=False) as host:
         ready = await _require_tool(app, host, name)
         app.out.data(_data(ready))
         if not app.out.is_json:
             _print_tool(app, ready)
-    return 0
 
 
 async def _require_tool(app: App, host: "AgentOS", name: str) -> "ReadyTool":
@@ -125,7 +123,9 @@ def _rules(tool: Any) -> tuple[str, ...]:
 def _print_tool(app: App, ready: "ReadyTool") -> None:
     from rich.text import Text
 
-    tool, source, out = ready.tool, ready.entry.source, app.out
+    from agentos.schema.validation import to_plain_json
+
+    tool, source, out, schema = ready.tool, ready.entry.source, app.out, to_plain_json(ready.tool.input_schema)
     out.say(Text.assemble((one_line(ready.qualified_id), "bold"), "  ", (tool.effect, EFFECTS[tool.effect])))
     out.say(tool.description.strip())
     out.say()
@@ -141,9 +141,9 @@ def _print_tool(app: App, ready: "ReadyTool") -> None:
         if value:
             out.say(f"{name + ':':<9} {one_line(value)}")
     out.say()
-    rows = [_argument_row(tool.input_schema, name, schema) for name, schema in _properties(tool.input_schema).items()]
+    rows = [_argument_row(schema, name, said) for name, said in _properties(schema).items()]
     out.table(("argument", "type", "", "what it is"), rows, empty="It takes no arguments.")
-    out.say(f"\nagentos tools call {one_line(tool.name)}{_example(tool.input_schema)}", "bright_black")
+    out.say(f"\nagentos tools call {one_line(tool.name)}{_example(schema)}", "bright_black")
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,8 +14,10 @@ from typing import Any
 
 from agentos.base.atomic_files import FileChangedError, replace_file
 from agentos.cli.app import Fail
+from agentos.cli.hidden_secrets import shown_tree
+from agentos.cli.manifest_edit import node_edits, toml_edits
 from agentos.cli.manifest_edit.edits import GONE, Keys
-from agentos.model.parsing import parse_text, read_file
+from agentos.model.parsing import parse_text, read_file, show_path
 
 _COMMENT = re.compile(r"""(?:[^"'#]|"[^"]*"|'[^']*'|(?<=\S)#)*?(?<!\S)(#.*)""")
 """A line with a comment behind whatever stands there; a sign in quotes begins no comment."""
@@ -81,11 +83,7 @@ def _edited(path: Path, text: str, keys: Keys, value: Any, meant: Any) -> str:
 
 def _editor(suffix: str) -> Callable[[str, Keys, Any], str]:
     if suffix == ".toml":
-        from agentos.cli.manifest_edit import toml_edits
-
         return toml_edits.edit
-    from agentos.cli.manifest_edit import node_edits
-
     return node_edits.edit_json if suffix == ".json" else node_edits.edit_yaml
 
 
@@ -103,9 +101,6 @@ def _stripped(data: Any) -> Any:
 
 def _by_hand(keys: Keys, value: Any) -> str:
     """Say what a person has to write; what may be a secret they know themselves."""
-    from agentos.cli.hidden_secrets import shown_tree
-    from agentos.model.parsing import show_path
-
     if value is GONE:
         return f"take {show_path(keys)} out by hand"
     said = json.dumps(shown_tree(value, keys), default=str, ensure_ascii=False)

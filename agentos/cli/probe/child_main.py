@@ -11,11 +11,11 @@ import attrs
 
 from agentos import ExtensionManager
 from agentos.access.lock import LockedPack
+from agentos.cli.faults import faults_of_file
 from agentos.cli.host_session import reason_of
 from agentos.cli.layered_config import Config, kept_secrets, load_config
-from agentos.cli.pack_flags import Memory, is_there
 from agentos.cli.probe.child_process import serve_request
-from agentos.cli.store_faults import faults_of_file
+from agentos.cli.store_records import Records, is_there
 from agentos.cli.terminal.output import plain
 from agentos.errors import AgentOSError, StoreError
 from agentos.model.descriptor import SecretRequirement
@@ -24,7 +24,6 @@ from agentos.model.report import PackOutcome
 from agentos.secrets.sources import SecretSources
 from agentos.stacks.entry import Entry, EntryState
 from agentos.stacks.registry import Registry
-from agentos.store import Store
 from agentos.store.locations import place_of
 from agentos.tools.tool import as_tool
 
@@ -36,7 +35,7 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
     config = load_config(request["manifest"])
     locks = request.get("locks", False)
     store = request.get("store", config.manifest.store)
-    memory, fault = (Memory(Store(None), mode="off"), None) if locks else await _open_memory(config, store)
+    memory, fault = (Records(None, mode="off"), None) if locks else await _open_memory(config, store)
     manager = _manager(config, memory)
     memory.pins.attach(manager)
     own: dict[str, Mapping[str, str]] = {}
@@ -65,22 +64,21 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
     await memory.close()
 
 
-async def _open_memory(config: Config, location: str | None) -> tuple[Memory, str | None]:
+async def _open_memory(config: Config, location: str | None) -> tuple[Records, str | None]:
     """Return what the store at *location* remembers. One that can't be used is told of, and one in memory steps in."""
     settings = config.manifest.settings
-    mode = settings.pins
     try:
         from agentos.access.lock import Lock
 
         lock = None if settings.lock is None else Lock.read(settings.lock)
         for fault, _ in faults_of_file(place_of(location).path):
             raise StoreError(fault)  # not waited for: others may hold it for long
-        memory = Memory(Store(location if is_there(location) else None), mode=mode, lock=lock)
+        memory = Records(location if is_there(location) else None, mode=settings.pins, lock=lock)
         await memory.onlooker.ready()
     except AgentOSError as error:
         unknown = "; which packs were disabled there is not known"
         told = f"store: {error}{unknown}" if isinstance(error, StoreError) else f"lock: {error}"
-        return Memory(Store(None)), told
+        return Records(None), told
     return memory, None
 
 
@@ -94,7 +92,7 @@ def _locked(manager: ExtensionManager) -> list[dict[str, Any]]:
     return [{name: plain(getattr(pack, name)) for name in fields} for pack in lock.packs]
 
 
-def _manager(config: Config, memory: Memory) -> ExtensionManager:
+def _manager(config: Config, memory: Records) -> ExtensionManager:
     return ExtensionManager(
         attrs.evolve(config.manifest, packs=(), mcp_servers={}),
         secrets=kept_secrets(),

@@ -82,10 +82,6 @@ class ProbedEntry:
         """Return the rules that a principal needs to call it."""
         return self.rules or ()
 
-    def __str__(self) -> str:
-        who = f"{self.pack} {self.version}" if self.version else self.pack
-        return f"{who} [{self.state}] priority {self.priority}: {self.reason} (from {self.origin})"
-
 
 @attrs.frozen(kw_only=True)
 class ProbedStack:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -12,7 +12,7 @@ from agentos.access.proposals import Proposal
 from agentos.calls.answers import Answer
 from agentos.cli.app import Fail
 from agentos.cli.call_arguments import read_arguments
-from agentos.cli.host_session import DESTRUCTIVE, EFFECTS
+from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE
 from agentos.cli.terminal.harmless_text import clean
 from agentos.cli.terminal.line_input import can_ask, read_line
 from agentos.cli.terminal.output import Out, plain
@@ -108,7 +108,9 @@ class Approver:
         if not line or not line.strip():
             return None
         try:
-            arguments = edited_arguments(self._host, proposal, current, line)
+            is_whole = line.lstrip().startswith("{")
+            words, text = ([], line) if is_whole else (_split_line(line), None)
+            arguments = edited_arguments(self._host, attrs.evolve(proposal, arguments=current), words, text)
         except Fail as fail:
             self._out.note(fail.message)
             return None
@@ -130,18 +132,19 @@ class Approver:
         return describe(attrs.evolve(proposal, **hidden), self._out.errors)
 
 
-def edited_arguments(host: "AgentOS", proposal: Proposal, current: Mapping[str, Any], line: str) -> dict[str, Any]:
-    """Return the arguments that a typed line makes of the *current* ones, checked by the tool's schema."""
-    prepared = host.tools.catalog.find(proposal.tool)
-    if prepared is None:
-        raise Fail(f"{proposal.tool} is not in force any more")
-    if line.lstrip().startswith("{"):
-        arguments = read_arguments(prepared.tool.input_schema, (), line)
-    else:
-        arguments = {**current, **read_arguments(prepared.tool.input_schema, _split_line(line))}
-    checked = host.tools.executor.arguments(prepared, ToolCall(prepared.tool.name, arguments))
+def edited_arguments(host: "AgentOS", proposal: Proposal, words: Sequence[str], text: str | None) -> dict[str, Any]:
+    """Return the arguments anew if *text* gives them as JSON, else the proposal's own with some changed by *words*.
+
+    They are checked by the tool's schema, as `tools call` does.
+    """
+    ready = host.tools.catalog.find(proposal.tool)
+    if ready is None:
+        raise Fail(f"{proposal.tool} is not in force any more", code=REFUSED)
+    given = read_arguments(ready.tool.input_schema, words, text)
+    arguments = given if text is not None else {**(proposal.arguments or {}), **given}
+    checked = host.tools.executor.arguments(ready, ToolCall(ready.tool.name, arguments))
     if isinstance(checked, ToolResult):
-        raise Fail(checked.content, code=2)
+        raise Fail(checked.content, code=USAGE)
     return checked
 
 

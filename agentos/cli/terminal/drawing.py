@@ -1,7 +1,6 @@
 """Tables, records and trees by rich. Imported when there is something to draw."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -80,14 +79,9 @@ def draw_items(rows: Sequence[tuple[Text, Text]]) -> RenderableType:
     return grid
 
 
-def draw_tree(label: str, children: Sequence[Any]) -> RenderableType:
-    """Draw a tree: a child is text, or `(text, children)`."""
+def draw_tree(label: str, children: Iterable[str]) -> RenderableType:
+    """Draw a label with branches."""
     tree = Tree(Text(clean(label), "bold"), guide_style="bright_black")
-    _grow(tree, children)
-    return tree
-
-
-def _grow(tree: Tree, children: Sequence[Any]) -> None:
     for child in children:
-        text, below = child if isinstance(child, tuple) else (child, ())
-        _grow(tree.add(text if isinstance(text, Text) else Text(clean(text))), below)
+        tree.add(Text(clean(child)))
+    return tree

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import re
+import select
 import sys
 
 from agentos.cli.terminal.harmless_text import clean
@@ -38,8 +39,6 @@ async def read_line(prompt: str, *, afresh: bool = False) -> str | None:
 
 def more_is_there() -> bool:
     """Tell whether another line can be read at once: what is pasted comes so."""
-    import select
-
     with contextlib.suppress(OSError, ValueError):
         return bool(select.select([_stdin()], [], [], 0)[0])
     return False

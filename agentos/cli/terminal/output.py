@@ -5,6 +5,7 @@ Text may come from packs, files and models: it is never read as markup, and what
 
 import contextlib
 import io
+import json
 import math
 import os
 import sys
@@ -91,23 +92,15 @@ class Out:
 
     def data(self, value: Any) -> None:
         """Write *value* as the command's one JSON document, if JSON was asked for."""
-        if not self.is_json:
-            return
-        import json
-
-        if self.has_data:
+        if self.is_json and self.has_data:
             raise RuntimeError("a command answers with one JSON document, and this is the second")
-        self.has_data = True
-        self._file.write(json.dumps(plain(value), indent=2) + "\n")
-        self._file.flush()
+        self.line(value, indent=2)
 
-    def line(self, value: Any) -> None:
+    def line(self, value: Any, *, indent: int | None = None) -> None:
         """Write *value* as one line of JSON, if JSON was asked for: for commands that tell of things as they happen."""
         if self.is_json:
-            import json
-
             self.has_data = True
-            self._file.write(json.dumps(plain(value)) + "\n")
+            self._file.write(json.dumps(plain(value), indent=indent) + "\n")
             self._file.flush()
 
     # -- for people ----------------------------------------------------------------------------------------------
@@ -211,8 +204,8 @@ class Out:
 
             self.show(draw_facts([(label, _cell(value)) for label, value in rows]))
 
-    def tree(self, label: str, children: "Sequence[Any]") -> None:
-        """Show a tree: a child is text, or `(text, children)`."""
+    def tree(self, label: str, children: Iterable[str]) -> None:
+        """Show a label with branches."""
         if not self.is_json:
             from agentos.cli.terminal.drawing import draw_tree
 

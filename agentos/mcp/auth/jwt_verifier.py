@@ -22,9 +22,7 @@ from agentos.mcp.auth.signing_keys import (
     short_text,
     texts,
 )
-from agentos.mcp.auth.token_records import (
-    checked_principal,
-)
+from agentos.mcp.auth.token_records import checked_principal
 from agentos.mcp.auth.verifier import TOKEN_LIMIT, Verified, log_refusal
 from agentos.model.principal import EVERYTHING, Principal
 

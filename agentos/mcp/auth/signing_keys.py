@@ -101,16 +101,12 @@ class KeySet:
             return cls(())
         return cls(tuple(key for jwk in listed[:_KEY_LIMIT] if (key := _signing_key(jwk)) is not None))
 
-    def select(self, kid: str | None, algorithm: str) -> Any:
+    async def find(self, kid: str | None, algorithm: str) -> Any:
         """Return the key of that kid. A token without one is checked only if there is no choice."""
         fitting = [one for one in self.keys if algorithm in one.fits and kid in (None, one.kid)]
         if not fitting or (kid is None and len(fitting) > 1):
             return None
         return fitting[0].key
-
-    async def find(self, kid: str | None, algorithm: str) -> Any:
-        """Return the key of *kid* for *algorithm*."""
-        return self.select(kid, algorithm)
 
 
 def _signing_key(jwk: Any) -> _SigningKey | None:
@@ -177,10 +173,10 @@ class RemoteKeys:
                 raise KeysUnavailableError(f"no keys could be fetched from {self._url}; see the log for the reason")
         elif self._age() > self._max_age:
             self._start_fetch()
-        key = self._set.select(kid, algorithm)
+        key = await self._set.find(kid, algorithm)
         if key is None:
             await self._wait_for_fetch()
-            key = self._set.select(kid, algorithm)
+            key = await self._set.find(kid, algorithm)
         return key
 
     def _age(self) -> float:

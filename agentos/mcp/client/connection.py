@@ -22,8 +22,6 @@ from agentos.mcp.client.server_text import DisconnectReason, ServerText
 from agentos.mcp.client.session import ConnectionLostError, ServerSession, ToolListing
 from agentos.model.pack_context import PackLogger
 
-__all__ = ["ConnectionLostError", "ServerConnection", "ServerLimits", "ToolListing"]
-
 
 class ServerConnection:
     """Keeps one server connected and hands calls to it.

@@ -1,8 +1,4 @@
-"""MCP servers as a manifest names them: the format of desktop clients, checked, as values.
-
-parse_servers   what a manifest says of its servers -> Server values
-entries_of      a manifest -> one PackEntry for each server, to be loaded after its packs
-"""
+"""MCP servers as a manifest names them: the format of desktop clients, checked, as values and as entries of packs."""
 
 import itertools
 import re

@@ -198,13 +198,9 @@ class CannotStartError(Exception):
     """A process that could not be started; the message says why."""
 
 
-def _is_looked_for(command: str) -> bool:
-    return os.sep not in command
-
-
 def process_environment(command: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return the whole environment of a process: what is given, and PATH if the command has to be looked for."""
-    if not _is_looked_for(command) or "PATH" in given:
+    if os.sep in command or "PATH" in given:
         return dict(given)
     return {"PATH": os.environ.get("PATH", os.defpath), **given}
 
@@ -225,7 +221,7 @@ async def started_process(
     if sys.platform == "win32":  # pragma: no cover - it has no process groups that could be ended whole
         raise CannotStartError("servers are started on POSIX systems only; use one with a url")
     whole = process_environment(command, env)
-    program = shutil.which(command, path=whole.get("PATH")) if _is_looked_for(command) else command
+    program = command if os.sep in command else shutil.which(command, path=whole.get("PATH"))
     if program is None:
         raise CannotStartError(f"the command {command!r} is not on PATH")
     process = ServerProcess(limits, text, logger, on_end)

@@ -181,11 +181,9 @@ class ServerSession:
             )
         )
         self._reason_of_process = child.why_ended
-        output = ProcessReader(child, self._limits, self._logger, awaits_list=self._awaits_list)
+        awaits_list = lambda id: self._filter is not None and self._filter.awaits_list(id)  # noqa: E731 - made later
+        output = ProcessReader(child, self._limits, self._logger, awaits_list=awaits_list)
         return contextlib.nullcontext((output, ProcessWriter(child)))
-
-    def _awaits_list(self, id: Any) -> bool:
-        return self._filter is not None and self._filter.awaits_list(id)
 
     def _address(self) -> contextlib.AbstractAsyncContextManager[Any]:
         headers = with_secrets(self._server.headers, header_reader(self._secret))
