@@ -27,6 +27,11 @@ class Limits:
         if count > self.members:
             raise ArchiveError(f"it has more than {self.members:,} members, which is the limit")
 
+    def check_places(self, count: int) -> None:
+        """Refuse more files and folders than come of that many members: a name can have hundreds of folders in it."""
+        if count > 2 * self.members:
+            raise ArchiveError(f"it has more than {2 * self.members:,} files and folders, which is the limit")
+
     def check_bytes(self, unpacked: int) -> None:
         """Refuse more bytes than are allowed."""
         if unpacked > self.bytes:

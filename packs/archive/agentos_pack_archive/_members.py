@@ -135,6 +135,7 @@ def _judged(members: Iterator[Member], limits: Limits) -> Iterator[Member]:
         problem = member.problem or _PROBLEMS.get(member.kind) or fault_of(member.name) or _clash(member, taken)
         if problem is None:
             _take(member, taken)
+            limits.check_places(len(taken))
         yield attrs.evolve(member, problem=problem)
 
 

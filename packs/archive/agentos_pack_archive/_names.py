@@ -9,6 +9,7 @@ PREFIX = ".agentos-part-"
 """How files and folders begin that are not there yet; listings of a `Root` leave them out."""
 PATH_CHARS = 1_000
 _PART_BYTES = 255
+_DEPTH = 100
 _SHOWN = 200
 _DRIVE = re.compile(r"[A-Za-z]:")
 
@@ -55,6 +56,8 @@ def _fault_of_parts(name: str, parts: list[str]) -> str | None:
         return "its name has a part that begins or ends with a blank, or ends with a dot"
     if len(name) > PATH_CHARS or max(len(part.encode()) for part in parts) > _PART_BYTES:
         return "its name is too long"
+    if len(parts) > _DEPTH:
+        return f"it lies beneath more than {_DEPTH} folders"
     return None
 
 

@@ -15,6 +15,8 @@ _XZ_MEMORY = 128 * 1024 * 1024
 _HEADER = 16_384
 """What is read of a tar's extended header: tarfile reads one whole, and some releases search it in quadratic time."""
 _PER_MEMBER = 2_048
+_STREAMS = 20_000
+"""How many streams in a row are read: each costs something even if nothing is in it, and an empty one has 14 bytes."""
 _DIRECTORY = 8_000_000
 """What is read of a zip's directory: each of its entries takes many times its size in memory."""
 
@@ -69,6 +71,7 @@ def chunks_of(file: BinaryIO) -> Iterator[bytes]:
 def unpacked(file: BinaryIO, make: Callable[[], Decompressor]) -> Iterator[bytes]:
     """List the unpacked bytes of a file, piece by piece; several streams in a row are one."""
     inner = make()
+    count = 1
     while True:
         data = b""
         if inner.eof:
@@ -76,6 +79,9 @@ def unpacked(file: BinaryIO, make: Callable[[], Decompressor]) -> Iterator[bytes
             if not data:
                 return
             inner = make()
+            count += 1
+            if count > _STREAMS:
+                raise ArchiveError(f"it is made of more than {_STREAMS:,} packed streams")
         elif inner.needs_input and not (data := file.read(CHUNK)):
             raise ArchiveError("it is cut off")
         if chunk := inner.decompress(data, CHUNK):

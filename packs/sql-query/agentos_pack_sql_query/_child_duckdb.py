@@ -15,6 +15,8 @@ _CHUNK = 100
 # DuckDB takes a process like this one for a terminal, and after two seconds would show how far it is.
 _QUIET = ("enable_progress_bar = false",)
 _SHUT = ("enable_external_access = false", "lock_configuration = true")
+_READ_ONLY = "BEGIN TRANSACTION READ ONLY"
+"""For tables in memory, which are loaded before: a WITH can hold a DELETE and is a SELECT all the same."""
 _CONFIG = {
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
@@ -22,6 +24,8 @@ _CONFIG = {
     "autoload_known_extensions": "false",
     # Else a table that does not exist is looked for among the variables of this very program.
     "python_enable_replacements": "false",
+    # Else it is in the home of whoever runs this, and a query can ask where that is.
+    "secret_directory": "none",
     "temp_directory": "",
     "threads": "2",
 }
@@ -39,6 +43,8 @@ def query(request: dict[str, Any]) -> dict[str, Any]:
             connection.execute(statements[0], request["parameters"] or None)
         except duckdb.PermissionException:
             raise RefusedError("it reaches for something outside the tables", is_clear=True) from None
+        except duckdb.TransactionException:
+            raise RefusedError("it writes") from None
         except duckdb.InterruptException:
             raise TimeoutError(f"it took longer than {request['seconds']:g} s; ask for less") from None
         rows = Rows(request["max_rows"], request["max_bytes"])
@@ -87,6 +93,7 @@ def _opened(request: dict[str, Any]) -> Iterator["DuckDBPyConnection"]:
         for name, (reader, path) in files.items():
             _load(connection, name, reader, path)
         _set(connection, _SHUT)
+        connection.execute(_READ_ONLY)
         clock = threading.Timer(request["seconds"], connection.interrupt)
         clock.daemon = True
         clock.start()

@@ -141,6 +141,84 @@ REFUSED = [
     "SELECT getenv('HOME')",
     "SELECT * FROM request",
     "SELECT * FROM connection",
+    "SELECT * FROM query('SELECT * FROM read_text(''{secret}'')')",
+    "SELECT * FROM query_table('{secret}')",
+    "SELECT * FROM query_table(['{secret}'])",
+    "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT * FROM read_text(''{secret}'')'))",
+    "SELECT * FROM read_duckdb('{secret}', table_name = 't')",
+    "SELECT * FROM read_single_csv_file('{secret}')",
+    "SELECT * FROM read_csv_auto(['{secret}'])",
+    "SELECT * FROM read_ndjson_objects('{secret}')",
+    "SELECT * FROM parquet_schema('{secret}')",
+    "SELECT * FROM parquet_kv_metadata('{secret}')",
+    "SELECT * FROM parquet_bloom_probe('{secret}', 'a', 1)",
+    "SELECT * FROM summary((FROM '{secret}'))",
+    "SELECT * FROM (SUMMARIZE '{secret}')",
+    "SELECT * FROM (DESCRIBE '{secret}')",
+    "SELECT price FROM sales UNION ALL SELECT content FROM read_text('{secret}')",
+    "SELECT (SELECT content FROM read_text('{secret}'))",
+    "SELECT * FROM sales WHERE EXISTS (FROM '{secret}')",
+    "SELECT list_transform([1], x -> (SELECT content FROM read_text('{secret}')))",
+    "VALUES ((SELECT content FROM read_text('{secret}')))",
+    'TABLE "{secret}"',
+    "FROM 'file://{secret}'",
+    "FROM '/dev/stdin'",
+    "FROM glob('/etc/*')",
+    "SELECT * FROM read_text('/proc/self/environ')",
+    "SELECT * FROM read_blob('/proc/self/cmdline')",
+    "SELECT * FROM read_text('/dev/fd/0')",
+    "SELECT * FROM read_text('~/.bashrc')",
+    "SELECT * FROM 'http://127.0.0.1:1/x.csv'",
+    "SELECT * FROM enable_logging('QueryLog', storage = 'file', storage_path = '{out}')",
+    "SELECT * FROM enable_logging(storage = 'file', storage_config = {'path': '{out}'})",
+    "SELECT * FROM enable_logging(level = 'debug', storage = 'stdout')",
+    "SELECT * FROM enable_profiling(save_location = '{out}')",
+    "SELECT * FROM create_external_resource('x', 'y')",
+    "SELECT * FROM register_external_resource('x')",
+    "SELECT * FROM register_external_resource_type('x')",
+    "SELECT * FROM pandas_scan(1::POINTER)",
+    "SELECT * FROM arrow_scan(1::POINTER, 1::POINTER, 1::POINTER)",
+    "SELECT * FROM python_map_function(1::POINTER)",
+    "WITH x AS (DELETE FROM sales RETURNING *) SELECT * FROM x",
+    "WITH x AS (INSERT INTO sales SELECT * FROM sales RETURNING *) SELECT * FROM x",
+    "WITH x AS (UPDATE sales SET price = 0 RETURNING *) SELECT * FROM x",
+    "WITH x AS (COPY sales TO '{out}') SELECT * FROM x",
+    "SELECT * FROM (COPY sales TO '{out}')",
+    "SELECT * INTO x FROM sales",
+    "EXPLAIN ANALYZE COPY sales TO '{out}'",
+    "SELECT /* ; */ 1; COPY sales TO '{out}'",
+    "SELECT 1 ;; COPY sales TO '{out}' --",
+    "/*/**/*/ COPY sales TO '{out}'",
+    "COPY (SELECT 1) TO '{out}' (FORMAT csv)",
+    "COPY FROM DATABASE memory TO other",
+    "IMPORT DATABASE '{out}'",
+    "ATTACH '{secret}' AS o (READ_ONLY)",
+    "DETACH memory",
+    "USE memory",
+    "INSTALL httpfs FROM '{out}'",
+    "FORCE INSTALL httpfs",
+    "LOAD '{out}/x.duckdb_extension'",
+    "UPDATE EXTENSIONS",
+    "CREATE SECRET (TYPE s3)",
+    "CREATE TEMP TABLE x AS SELECT 1",
+    "CREATE OR REPLACE TABLE sales AS SELECT 1",
+    "ALTER TABLE sales ADD COLUMN c INT",
+    "COMMENT ON TABLE sales IS 'x'",
+    "TRUNCATE sales",
+    "MERGE INTO sales USING sales s ON true WHEN MATCHED THEN DELETE",
+    "VACUUM",
+    "SET enable_external_access = true",
+    "SET lock_configuration = false",
+    "SET GLOBAL allowed_paths = ['/']",
+    "SET VARIABLE x = 1",
+    "RESET enable_external_access",
+    "PRAGMA enable_profiling",
+    "CALL enable_logging()",
+    "EXECUTE p",
+    "ROLLBACK",
+    "COMMIT; DELETE FROM sales",
+    "ROLLBACK; DELETE FROM sales",
+    "START TRANSACTION",
     "",
     "nonsense",
 ]
@@ -167,11 +245,27 @@ def test_nothing_but_a_query_on_the_tables_runs(sales, tmp_path, sql):
     secret, out = tmp_path / "secret.csv", tmp_path / "out"
     secret.write_text("password\nhunter2\n")
 
-    with pytest.raises((RefusedError, duckdb.Error)) as caught:
+    with pytest.raises((RefusedError, duckdb.Error, ValueError)) as caught:
         here(sql.replace("{out}", str(out)).replace("{secret}", str(secret)), files={"sales": ("read_csv", str(sales))})
     assert "hunter2" not in str(caught.value)
     assert not out.exists()
     assert sales.read_text() == SALES
+
+
+def test_what_only_looks_like_writing_runs_and_writes_nothing(sales):
+    """DuckDB's own switches that are let through act on this one process, which ends with its query."""
+    harmless = ["checkpoint()", "truncate_duckdb_logs()"]
+
+    assert [here(f"SELECT * FROM {one}", files={"sales": ("read_csv", str(sales))})["rows"] for one in harmless] == [
+        [],
+        [],
+    ]
+
+
+def test_the_home_of_who_runs_it_is_not_told():
+    assert here("SELECT current_setting('secret_directory'), current_setting('home_directory')")["rows"] == [
+        ["none", ""]
+    ]
 
 
 def test_there_are_no_secrets_to_be_listed():

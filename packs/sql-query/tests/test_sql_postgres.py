@@ -23,6 +23,18 @@ CREATE ROLE reader LOGIN PASSWORD 'reading';
 CREATE ROLE writer LOGIN PASSWORD 'reading';
 CREATE ROLE filer LOGIN PASSWORD 'reading';
 GRANT pg_read_server_files TO filer;
+CREATE ROLE signaller LOGIN PASSWORD 'reading';
+GRANT pg_signal_backend TO signaller;
+CREATE ROLE copier LOGIN REPLICATION PASSWORD 'reading';
+CREATE ROLE chief SUPERUSER;
+CREATE ROLE vassal LOGIN NOINHERIT PASSWORD 'reading';
+GRANT chief TO vassal;
+CREATE FUNCTION delete_orders() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS
+  $$ BEGIN DELETE FROM orders; RETURN 1; END $$;
+CREATE FUNCTION delete_orders_read_write() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS
+  $$ BEGIN SET TRANSACTION READ WRITE; DELETE FROM orders; RETURN 1; END $$;
+CREATE FUNCTION delete_orders_committed() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS
+  $$ BEGIN COMMIT; DELETE FROM orders; RETURN 1; END $$;
 GRANT USAGE ON SCHEMA public, other TO reader, writer;
 GRANT SELECT ON customers, orders, spending, other."we""ird" TO reader;
 GRANT ALL ON ALL TABLES IN SCHEMA public TO writer;
@@ -133,6 +145,15 @@ async def test_what_takes_too_long_is_ended_by_the_server(database):
         await engine.query("SELECT pg_sleep(60)", [], 1)
 
 
+async def test_a_query_can_not_switch_its_time_limit_off(database):
+    """It is fetched in parts, and the limit of one part holds no longer for the next."""
+    engine = engine_for(source_of_url(as_user(database, "reader")), Options(timeout_seconds=0.2))
+    later = "CASE WHEN i <= 100 THEN set_config('statement_timeout', '0', false) ELSE pg_sleep(60)::text END"
+
+    with pytest.raises(ValueError, match=r"^sql: it took longer than 0\.2 s"):
+        await engine.query(f"SELECT {later} FROM generate_series(1, 200) AS i", [], 1_000)
+
+
 REFUSED = [
     "DELETE FROM orders",
     "DELETE FROM orders RETURNING *",
@@ -171,17 +192,86 @@ REFUSED = [
     "nonsense",
 ]
 
+REFUSED_TOO = [
+    "SELECT query_to_xml('DELETE FROM orders', true, true, '')",
+    "SELECT set_config('transaction_read_only', 'off', true), query_to_xml('DELETE FROM orders', true, true, '')",
+    "SELECT set_config('default_transaction_read_only', 'off', true), query_to_xml('TRUNCATE orders', true, true, '')",
+    "SELECT set_config('role', 'tester', false)",
+    "SELECT set_config('session_authorization', 'tester', false)",
+    "SELECT delete_orders()",
+    "SELECT delete_orders_read_write()",
+    "SELECT delete_orders_committed()",
+    "SELECT cursor_to_xml('x', 1, true, true, '')",
+    "SELECT lo_put(1, 0, 'x')",
+    "SELECT pg_read_binary_file('/etc/passwd')",
+    "SELECT pg_ls_dir('/')",
+    "SELECT pg_ls_logdir()",
+    "SELECT pg_stat_file('/etc/passwd')",
+    "SELECT pg_current_logfile()",
+    "SELECT pg_reload_conf()",
+    "SELECT pg_rotate_logfile()",
+    "SELECT pg_switch_wal()",
+    "SELECT pg_create_restore_point('x')",
+    "SELECT pg_promote()",
+    "SELECT pg_stat_reset()",
+    "SELECT pg_replication_origin_create('x')",
+    "SELECT pg_create_physical_replication_slot('x')",
+    "SELECT pg_drop_replication_slot('x')",
+    "SELECT * FROM pg_file_settings",
+    "SELECT * FROM pg_hba_file_rules",
+    "SELECT * FROM pg_shadow",
+    "SELECT * FROM pg_authid",
+    "SELECT current_setting('data_directory')",
+    "SELECT dblink('host=127.0.0.1', 'SELECT 1')",
+    "SELECT dblink_exec('host=127.0.0.1', 'DELETE FROM orders')",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'tester'",
+    "WITH x AS (INSERT INTO orders VALUES (9, 1, 9) RETURNING *) SELECT * FROM x",
+    "WITH x AS (UPDATE orders SET total = 0 RETURNING *) SELECT * FROM x",
+    "SELECT * FROM (DELETE FROM orders RETURNING *) AS x",
+    "SELECT 1 UNION DELETE FROM orders",
+    "SELECT 1 INTO TEMP t",
+    "SELECT * FROM orders FOR KEY SHARE",
+    "EXPLAIN (ANALYZE) SELECT 1",
+    "SET ROLE tester",
+    "SET SESSION AUTHORIZATION tester",
+    "RESET ALL",
+    "DISCARD ALL",
+    "COPY orders TO STDOUT",
+    "COPY orders FROM PROGRAM 'id'",
+    "COPY (SELECT 1) TO PROGRAM 'id'",
+    "CREATE EXTENSION dblink",
+    "CREATE TEMP TABLE t(x int)",
+    "LOAD 'x'",
+    "PREPARE p AS DELETE FROM orders",
+    "DECLARE c CURSOR FOR SELECT 1",
+    "CHECKPOINT",
+    "GRANT ALL ON orders TO public",
+    "ALTER ROLE writer SUPERUSER",
+    "ALTER SYSTEM SET log_min_messages = 'debug5'",
+    "NOTIFY a",
+    "SAVEPOINT a",
+    "ROLLBACK; DELETE FROM orders",
+    "SELECT 1; COMMIT; DELETE FROM orders",
+    "SELECT 1 /*; */; DELETE FROM orders",
+    "SELECT $$)$$ ) AS q) AS s; DELETE FROM orders; --",
+    "SELECT U&'d\\0061t'; DELETE FROM orders",
+    "SELECT '\\'; DELETE FROM orders; --'; DELETE FROM orders",
+    "TABLE orders; DELETE FROM orders",
+    "VALUES (1); DELETE FROM orders",
+]
 
-async def test_nothing_changes_even_for_somebody_who_may_write(writer):
+
+@pytest.mark.parametrize("statements", [REFUSED, pytest.param(REFUSED_TOO, marks=pytest.mark.proof)])
+async def test_nothing_changes_even_for_somebody_who_may_write(writer, statements):
     turn = asyncio.Semaphore(4)
 
     async def one(sql):
         async with turn:
             return await writer.query(sql, [], 10)
 
-    outcomes = await asyncio.gather(*(one(sql) for sql in REFUSED), return_exceptions=True)
+    outcomes = await asyncio.gather(*(one(sql) for sql in statements), return_exceptions=True)
 
-    assert [sql for sql, one in zip(REFUSED, outcomes, strict=True) if not isinstance(one, ValueError)] == []
+    assert [sql for sql, one in zip(statements, outcomes, strict=True) if not isinstance(one, ValueError)] == []
     assert await rows(writer, "SELECT count(*), sum(total) FROM orders") == [[3, 17.0]]
 
 
@@ -238,8 +328,10 @@ async def test_a_user_who_may_do_anything_is_refused(database):
         await engine.query("SELECT 1", [], 1)
 
 
-async def test_a_user_who_may_read_files_of_the_server_is_refused(database):
-    engine = engine_for(source_of_url(as_user(database, "filer")), Options())
+@pytest.mark.parametrize("user", ["filer", "signaller", "copier", "vassal"])
+async def test_a_user_who_may_do_more_than_read_tables_by_its_roles_is_refused(database, user):
+    """`set_config('role', ...)` takes on a role within a SELECT, and `query_to_xml` then acts as that role."""
+    engine = engine_for(source_of_url(as_user(database, user)), Options())
 
     with pytest.raises(ValueError, match="may do anything"):
         await engine.query("SELECT 1", [], 1)
