@@ -13,10 +13,10 @@ PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run environment test suite proofs mutants check conformance lint format types coverage docs bench wheel clean
+.PHONY: help run environment test suite proofs mutants check conformance lint format types coverage docs bench search-quality wheel clean
 
 help:  ## List what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(VENV)/.pip:
 	$(PYTHON) -m venv $(VENV)
@@ -81,6 +81,9 @@ docs: $(VENV)/.dev  ## Build the documentation into build/docs, offline
 
 bench: $(VENV)/bench/.ready  ## Measure (twenty minutes)
 	$(VENV)/bench/bin/python -m benchmarks
+
+search-quality: $(VENV)/.dev  ## Tell how often a search for tools finds what was meant (needs the public sets)
+	$(BIN)/python -m benchmarks.search_quality
 
 wheel: $(VENV)/.dev  ## Build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
