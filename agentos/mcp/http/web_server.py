@@ -6,7 +6,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -61,15 +61,21 @@ class Acceptor:
         self._table = ConnectionTable(limits, descriptor_limit())
         self._tls = tls
         self._handshake = None if tls is None else limits.headers
+        self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, listener: socket.socket) -> None:
         """Accept what comes to *listener*, until `stop`."""
         listener.setblocking(False)
+        self._listeners.append(listener)
         self._keep(asyncio.create_task(self._accept_all(listener)))
 
     async def stop(self) -> None:
         """Accept nothing any more. Connections that are open stay so."""
+        for listener in self._listeners:
+            with suppress(NotImplementedError):  # on Windows
+                asyncio.get_running_loop().remove_reader(listener)
+        await asyncio.sleep(0)  # what was accepted just now is taken in, or its socket would be lost
         for task in self._tasks:
             task.cancel()
         if self._tasks:
