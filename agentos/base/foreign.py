@@ -77,12 +77,9 @@ class Border:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if error is None:
+        if error is None or running_task() is not self._task:
             return False
-        if (outside := from_outside(error, self._task)) is error:
-            return False
-        if outside is not None:
-            raise outside from error
+        let_outside_pass(error)
         self.error = error
         return True
 
@@ -93,26 +90,23 @@ class Border:
         return self.error
 
 
+def let_outside_pass(error: BaseException) -> None:
+    """Raise what of *error*, which foreign code raised, came from outside: for those for whom a Border costs much."""
+    if is_a(error, Exception):
+        return
+    task, is_main = running_task(), threading.current_thread() is threading.main_thread()
+    for one in _parts(error):
+        is_cancellation = is_a(one, asyncio.CancelledError) and task is not None and task.cancelling()
+        if is_cancellation or (is_a(one, KeyboardInterrupt) and is_main):
+            raise one
+
+
 def running_task() -> "asyncio.Task[Any] | None":
     """Return the task that runs; None where no loop does."""
     try:
         return asyncio.current_task()
     except RuntimeError:
         return None
-
-
-def from_outside(error: BaseException, task: "asyncio.Task[Any] | None") -> BaseException | None:
-    """Return what of *error*, raised by foreign code that *task* called, came from outside and has to go on."""
-    if is_a(error, Exception):
-        return None
-    if running_task() is not task:
-        return error
-    for one in _parts(error):
-        if is_a(one, asyncio.CancelledError) and task is not None and task.cancelling():
-            return one
-        if is_a(one, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-            return one
-    return None
 
 
 def is_a(error: BaseException, kind: type[E] | tuple[type[E], ...]) -> TypeGuard[E]:

@@ -112,6 +112,7 @@ class ToolThreads:
         with self._lock:
             job.waiting += 1
             self._give_back(job)
+            self._hand_out()
         try:
             yield
         finally:
@@ -144,18 +145,18 @@ class ToolThreads:
                 self._hand_to_thread(job)
 
     def _next(self) -> ThreadJob | None:
-        for waiting in (self._returning, *self._may_begin()):
-            for job in waiting:
-                del waiting[job]
-                return job
-        return None
+        waiting = self._returning or self._may_begin()
+        job = next(iter(waiting), None)
+        if job is not None:
+            del waiting[job]
+        return job
 
-    def _may_begin(self) -> Iterator[dict[ThreadJob, None]]:
-        if self.abandoned >= self._abandoned_limit:
-            return
-        for depth in sorted(self._queued, reverse=True):
-            if self._under_way[depth] < 2 * self._limit:
-                yield self._queued[depth]
+    def _may_begin(self) -> dict[ThreadJob, None]:
+        if self.abandoned < self._abandoned_limit:
+            for depth in sorted(self._queued, reverse=True):
+                if self._queued[depth] and self._under_way[depth] < 2 * self._limit:
+                    return self._queued[depth]
+        return {}
 
     def _hand_to_thread(self, job: ThreadJob) -> None:
         if self._idle:
@@ -166,12 +167,12 @@ class ToolThreads:
             threading.Thread(target=self._work, args=(job,), name=name, daemon=True).start()
 
     def _give_back(self, job: ThreadJob) -> None:
-        self._returning.pop(job, None)
-        self._changed.notify_all()
+        if job in self._returning:
+            del self._returning[job]
+            self._changed.notify_all()
         if job.has_place:
             job.has_place = False
             self._working -= 1
-            self._hand_out()
 
     def _end(self, job: ThreadJob) -> None:
         job.over = True

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentos.base.atomic_files import locked, make_file, replace_file
+from agentos.base.foreign import Border, is_a
 from agentos.errors import SecretError
 from agentos.store.locations import data_folder
 
@@ -200,18 +201,15 @@ def _place_of(entry: Any) -> Any:
 
 def keyring_fault() -> str | None:
     """Say why the OS keyring can't be used; None if nothing speaks against it."""
-    try:
+    with Border() as border:  # backends are foreign code, and some raise when they are looked at
         import keyring
 
         backend = keyring.get_keyring()
         priority = max((one.priority for one in getattr(backend, "backends", ())), default=backend.priority)
-    except ModuleNotFoundError:
+        return None if priority >= _GOOD_PRIORITY else "this machine has none that works"
+    if is_a(border.raised, ModuleNotFoundError):
         return "the library keyring is not installed"
-    except Exception as error:  # noqa: BLE001 - backends are foreign code, and some raise when they are looked at
-        return f"it fails ({type(error).__name__})"
-    if priority < _GOOD_PRIORITY:
-        return "this machine has none that works"
-    return None
+    return f"it fails ({_said(border.raised)})"
 
 
 def _kept_in_keyring(id: str, value: str) -> bool:
@@ -220,12 +218,13 @@ def _kept_in_keyring(id: str, value: str) -> bool:
         return False
     import keyring
 
-    try:
+    with Border() as border:  # a keyring is foreign code; there is another place
         keyring.set_password(SERVICE, id, value)
         if keyring.get_password(SERVICE, id) == value:
             return True
-    except Exception as error:  # noqa: BLE001 - a keyring is foreign code; there is another place
-        _logger.warning("the OS keyring does not take %r (%s); it goes into the encrypted file", id, _said(error))
+    if border.error is not None:
+        said = _said(border.error)
+        _logger.warning("the OS keyring does not take %r (%s); it goes into the encrypted file", id, said)
         return False
     _logger.warning("the OS keyring did not give %r back as it was; it goes into the encrypted file", id)
     return False
@@ -236,24 +235,24 @@ def _from_keyring(id: str) -> str:
         raise SecretError(f"{id!r} is kept in the OS keyring, which can't be used now: {fault}")
     import keyring
 
-    try:
+    with Border() as border:  # a keyring is foreign code
         value = keyring.get_password(SERVICE, id)
-    except Exception as error:  # noqa: BLE001 - a keyring is foreign code
-        raise SecretError(f"{id!r} is kept in the OS keyring, which can't be read: {_said(error)}") from None
+    if border.error is not None:
+        raise SecretError(f"{id!r} is kept in the OS keyring, which can't be read: {_said(border.error)}")
     if value is None:
         raise SecretError(f"{id!r} was kept in the OS keyring and is not there any more", hint="set it again")
     return str(value)
 
 
 def _forgotten_by_keyring(id: str) -> None:
-    try:
+    with Border() as border:  # a keyring is foreign code
         import keyring
 
         keyring.delete_password(SERVICE, id)
-    except Exception as error:  # noqa: BLE001 - a keyring is foreign code
-        _logger.warning("the OS keyring may still hold %r: %s", id, _said(error))
+    if border.error is not None:
+        _logger.warning("the OS keyring may still hold %r: %s", id, _said(border.error))
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """Name what a keyring raised without its words: a value may be among them."""
     return type(error).__name__

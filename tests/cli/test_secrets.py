@@ -83,6 +83,11 @@ class Unreadable(Ring):
         raise RuntimeError("no D-Bus")
 
 
+class Panicking(Ring):
+    def set_password(self, service, username, password):
+        raise BaseException("a panic of Rust")
+
+
 @pytest.fixture
 def ring(monkeypatch):
     """Return a function that puts a keyring in the place of the machine's own."""
@@ -258,7 +263,7 @@ def test_a_keyring_is_left_alone_if_that_is_asked_for(vault, ring):
     assert SecretVault(vault.path.parent, keyring=False).set("a", VALUE) == "file"
 
 
-@pytest.mark.parametrize("backend", [fail.Keyring, null.Keyring, Plain, Unreadable, Forgetful])
+@pytest.mark.parametrize("backend", [fail.Keyring, null.Keyring, Plain, Unreadable, Forgetful, Panicking])
 def test_a_keyring_that_loses_values_or_keeps_them_in_the_clear_is_not_used(vault, ring, backend):
     ring(backend())
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from agentos.base.foreign import Border
+from agentos.base.foreign import let_outside_pass
 from agentos.calls.invocation import Invocation, Next
 from agentos.model.tool_call import ToolResult
 from agentos.schema.validation import problems_of
@@ -13,10 +13,11 @@ from agentos.schema.work import TooMuchWorkError
 def check_output(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
     """Make the result of what the tool returned, and hold its output against the output schema."""
     if invocation.result is None:
-        with Border() as border:  # what a tool returned has methods of its own; no call goes without result
+        try:
             invocation.result = _checked(invocation, invocation.value)
-        if border.error is not None:
-            described = invocation.services.masker.describe(border.error)
+        except BaseException as error:  # noqa: BLE001 - what a tool returned has methods of its own
+            let_outside_pass(error)
+            described = invocation.services.masker.describe(error)
             message = f"the tool did run, but what it returned could not be used: {described}"
             invocation.result = invocation.failure("ResultNotSerialisable", message)
     return next(invocation)

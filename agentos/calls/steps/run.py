@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any
 
-from agentos.base.foreign import Border, from_outside, is_a
+from agentos.base.foreign import Border, is_a, let_outside_pass
 from agentos.calls.invocation import Invocation, Next
 from agentos.calls.results import PLAIN, NotSerialisableError, to_json
 from agentos.calls.threads import NO_OUTCOME, Outcome, ThreadJob, TooManyAbandonedError
@@ -27,7 +27,7 @@ _left_behind: set["asyncio.Task[Any]"] = set()
 
 async def run(invocation: Invocation, next: Next) -> ToolResult:
     """Run the tool. Whatever it does, there is a value or a failure to go on with."""
-    users, task = invocation.ready.users, asyncio.current_task()
+    users = invocation.ready.users
     use = users.enter()
     try:
         if invocation.ended_by is None:
@@ -37,7 +37,7 @@ async def run(invocation: Invocation, next: Next) -> ToolResult:
                 value = await _gathered_later(invocation, value)
             invocation.value = value
     except BaseException as error:  # noqa: BLE001 - a tool is foreign code: this is the border of every call
-        invocation.result = _result_of(invocation, error, task)
+        invocation.result = _result_of(invocation, error)
     finally:
         users.leave(use)
         invocation.forget_context()
@@ -48,12 +48,11 @@ async def run(invocation: Invocation, next: Next) -> ToolResult:
     return await next(invocation)
 
 
-def _result_of(invocation: Invocation, error: BaseException, task: "asyncio.Task[Any] | None") -> ToolResult | None:
+def _result_of(invocation: Invocation, error: BaseException) -> ToolResult | None:
     """Return the result of a call whose tool raised; None if we ended it. What came from outside is raised again."""
     if invocation.ended_by is not None and is_a(error, asyncio.CancelledError):
         return None
-    if (outside := from_outside(error, task)) is not None:
-        raise outside
+    let_outside_pass(error)
     return _failure_of(invocation, error)
 
 
