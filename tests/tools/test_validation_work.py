@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentos import PUBLIC, AgentOS, ExtensionPack, Principal, ToolCall, tool
+from agentos import PUBLIC, AgentOS, ExtensionPack, ToolCall, tool
 from agentos.errors import ToolDefinitionError
 from agentos.schema.bounded import weigh
 from agentos.schema.defaults import FILLED_LIMIT
@@ -185,10 +185,27 @@ async def spread(count: int) -> dict:
     return {"x": [399.5] * count}
 
 
-async def call(function, **arguments):
-    async with AgentOS() as host:
-        await host.load(ExtensionPack(id="p", tools=[function]))
-        return await host.call(ToolCall(tool=function.name, arguments=arguments), Principal("me"))
+async def output_of(function, **arguments):
+    async with AgentOS(mode="auto") as host:
+        await host.extensions.load_pack(ExtensionPack("p", descriptors=[function]))
+        return await host.tools.process_tool_call(ToolCall(function.name, arguments))
+
+
+async def test_an_output_that_does_not_fit_a_recursive_schema_is_refused_at_once():
+    result = await output_of(grow, depth=40)
+
+    assert result.error.type == "InvalidOutput"
+
+
+async def test_an_output_that_takes_too_much_work_is_refused_and_the_result_says_that_the_tool_ran():
+    result = await output_of(spread, count=1_000)
+
+    assert result.error.type == "InvalidOutput"
+    assert result.error.message.startswith("the tool did run, but checking its output")
+
+
+async def test_an_output_that_takes_little_work_is_taken():
+    assert (await output_of(spread, count=3)).output == {"x": [399.5] * 3}
 
 
 # -- refused when it is registered ---------------------------------------------------------------------------------
