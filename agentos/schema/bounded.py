@@ -10,12 +10,14 @@ from agentos.schema.cost import ANYWHERE, IN_LISTS, SchemaCost, cost_of
 from agentos.schema.descent import Descent
 from agentos.schema.parts import Pointer
 from agentos.schema.regex_cost import BACKTRACK_LIMIT
+from agentos.schema.unions import with_shared_unions
 from agentos.schema.work import WORK_LIMIT, TooMuchWorkError, Work
 
 _SMALLEST = 16
 """A schema is refused that a value of so many parts could not be checked against."""
 _QUICK = 4
 """What is left of the limit by a value that was measured by its bytes alone: a large number takes more than those."""
+_MANY_STEPS = 2_000
 _EXPLAINING = 100
 """How many steps of checking take as long as making one error."""
 _PLAIN = 8_000
@@ -34,6 +36,7 @@ class BoundedValidator:
 
     def __init__(self, schema: Any, where: str, *, formats: bool = True) -> None:
         self.schema = schema
+        """What is checked: the same schema, or one that means the same and takes less."""
         self._formats = formats
         self._descent: Descent | None = None
         self._cost: SchemaCost | None = None
@@ -53,7 +56,12 @@ class BoundedValidator:
         return self._cost or self._measure()
 
     def _measure(self) -> SchemaCost:
-        self._cost = _bounded(cost_of(self.schema, Work()))
+        cost = cost_of(self.schema, Work())
+        if cost.is_recursive and cost.steps.nodes > _MANY_STEPS:
+            shared = with_shared_unions(self.schema, cost.subschemas)
+            if shared is not None:
+                self.schema, cost = shared, cost_of(shared, Work())
+        self._cost = _bounded(cost)
         self.size_limit = WORK_LIMIT // (_QUICK * max(self._cost.steps)) if self._cost.growth == 1 else 0
         return self._cost
 

@@ -125,8 +125,8 @@ class Checker:
     __slots__ = ("_coerce", "_fill", "_is_valid_natively", "_schema", "_validator")
 
     def __init__(self, schema: Mapping[str, Any], where: str, *, coerce: bool = False) -> None:
-        self._schema = _plain_schema(schema, where)
-        self._validator = BoundedValidator(self._schema, where)
+        self._validator = BoundedValidator(_plain_schema(schema, where), where)
+        self._schema = self._validator.schema
         self._is_valid_natively = self._validator.is_valid_natively
         try:
             self._fill = filler_of(self._schema, lambda: self._validator.pointers)

@@ -137,6 +137,41 @@ def test_types_that_contain_each_other_are_checked_and_built_at_once():
     assert "refuses it" in printed
 
 
+CLASSES = [f"C{number}" for number in range(16)]
+
+
+def class_of(name):
+    child = {"anyOf": [{"$ref": f"#/$defs/{one}"} for one in CLASSES]}
+    properties = {"left": child, "right": child, "kind": {"const": name}, "size": {"type": "integer", "default": 1}}
+    return {"type": "object", "properties": properties, "required": ["kind"], "additionalProperties": False}
+
+
+CLASSES_IN_CLASSES = {
+    "type": "object",
+    "properties": {"node": {"$ref": "#/$defs/C0"}},
+    "$defs": {name: class_of(name) for name in CLASSES},
+}
+
+
+def expression(depth, leaf):
+    for level in range(depth):
+        leaf = {"kind": CLASSES[(depth - 1 - level) % len(CLASSES)], "left": leaf}
+    return leaf
+
+
+def test_many_classes_that_contain_each_other_are_checked_and_filled():
+    filled = Checker(CLASSES_IN_CLASSES, "w").arguments({"node": expression(30, {"kind": "C3"})})
+
+    assert json.dumps(filled).count('"size": 1') == 31
+
+
+def test_what_is_wrong_in_many_classes_that_contain_each_other_is_told():
+    _, problems = refusal(CLASSES_IN_CLASSES, {"node": expression(4, {"kind": "C3", "siz": 1})})
+
+    assert "did you mean 'size'?" in problems[0].message
+    assert problems[0].path == "$.node.left.left.left.left.siz"
+
+
 def test_defaults_that_double_stop_at_the_limit():
     levels = {
         f"d{level}": {
