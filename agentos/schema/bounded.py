@@ -10,14 +10,20 @@ from agentos.schema.cost import ANYWHERE, IN_LISTS, SchemaCost, cost_of
 from agentos.schema.descent import Descent
 from agentos.schema.parts import Pointer
 from agentos.schema.regex_cost import BACKTRACK_LIMIT
+from agentos.schema.unions import with_shared_unions
 from agentos.schema.work import WORK_LIMIT, TooMuchWorkError, Work
 
 _SMALLEST = 16
 """A schema is refused that a value of so many parts could not be checked against."""
 _QUICK = 4
 """What is left of the limit by a value that was measured by its bytes alone: a large number takes more than those."""
+_MANY_STEPS = 2_000
 _EXPLAINING = 100
 """How many steps of checking take as long as making one error."""
+_PLAIN = 8_000
+"""Up to how many bytes a schema is plain, if it has none of these words: a value is compared with all of it at most."""
+_NOT_PLAIN = (b"Ref", b"ref", b"unevaluated", b"attern", b"propertyNames", b"format")
+_PER_BYTE = 16
 _LARGE = 2**64
 _LARGE_BITS = 6_000
 """An integer takes as many steps as the square of its bits, in this unit."""
@@ -26,26 +32,43 @@ _LARGE_BITS = 6_000
 class BoundedValidator:
     """Checks values against one schema; raises TooMuchWorkError instead of beginning what could take too long."""
 
-    __slots__ = ("_cost", "_descent", "_formats", "_has_unions", "is_valid_natively", "native", "schema", "size_limit")
+    __slots__ = ("_cost", "_descent", "_formats", "is_valid_natively", "native", "schema", "size_limit")
 
     def __init__(self, schema: Any, where: str, *, formats: bool = True) -> None:
         self.schema = schema
-        try:
-            self._cost = _bounded(cost_of(schema, Work()))
-        except TooMuchWorkError as error:
-            raise unusable(where, error) from None
+        """What is checked: the same schema, or one that means the same and takes less."""
+        self._formats = formats
+        self._descent: Descent | None = None
+        self._cost: SchemaCost | None = None
+        self.size_limit = _plain_size_limit(schema)
+        """Of how many characters of JSON, or bytes, a value may be for `is_valid_natively`."""
+        if not self.size_limit:
+            try:
+                self._measure()
+            except TooMuchWorkError as error:
+                raise unusable(where, error) from None
         self.native = compile_natively(schema, where, formats=formats)
         self.is_valid_natively = self.native.is_valid
-        """The check of a value whose JSON has at most `size_limit` characters."""
+
+    @property
+    def cost(self) -> SchemaCost:
+        """Return what checking costs; of a plain schema it is found out when it is first asked for."""
+        return self._cost or self._measure()
+
+    def _measure(self) -> SchemaCost:
+        cost = cost_of(self.schema, Work())
+        if cost.is_recursive and cost.steps.nodes > _MANY_STEPS:
+            shared = with_shared_unions(self.schema, cost.subschemas)
+            if shared is not None:
+                self.schema, cost = shared, cost_of(shared, Work())
+        self._cost = _bounded(cost)
         self.size_limit = WORK_LIMIT // (_QUICK * max(self._cost.steps)) if self._cost.growth == 1 else 0
-        self._formats = formats
-        self._has_unions = not self._cost.words.isdisjoint(("anyOf", "oneOf"))
-        self._descent: Descent | None = None
+        return self._cost
 
     @property
     def pointers(self) -> dict[int, Pointer]:
         """Return where each subschema stands, by its identity."""
-        return {id(schema): pointer for pointer, schema in self._cost.subschemas.items()}
+        return {id(schema): pointer for pointer, schema in self.cost.subschemas.items()}
 
     def is_valid(self, value: Any) -> bool:
         """Tell whether *value* fits."""
@@ -55,24 +78,25 @@ class BoundedValidator:
 
     def work_of(self, value: Any) -> int:
         """Return how many steps checking *value* may take."""
-        size = weigh(value, self._cost.text_names)
-        nodes, characters, texts = self._cost.steps
+        cost = self.cost
+        size = weigh(value, cost.text_names)
+        nodes, characters, texts = cost.steps
         total = size.nodes * nodes + size.characters * characters + size.texts * texts
-        return total if self._cost.growth == 1 else total * self._cost.growth**size.depth
+        return total if cost.growth == 1 else total * cost.growth**size.depth
 
     def iter_errors(self, value: Any) -> Iterable[Any]:
         """Find what is wrong with *value*: everything, or if that takes too much work what is found by descending."""
-        work = self.work_of(value)
-        if not self._cost.is_recursive and work * _EXPLAINING <= WORK_LIMIT:
+        cost, work = self.cost, self.work_of(value)
+        if not cost.is_recursive and work * _EXPLAINING <= WORK_LIMIT:
             errors: Iterable[Any] = self.native.iter_errors(value)
             return errors
         if self.is_valid(value):
             return []
-        if not self._has_unions:
+        if cost.words.isdisjoint(("anyOf", "oneOf")):
             return self._first_error(value)
         if self._descent is None:
             compile = functools.partial(compile_natively, formats=self._formats)
-            self._descent = Descent(self.schema, self._cost.subschemas, compile)
+            self._descent = Descent(self.schema, cost.subschemas, compile)
         return self._descent.errors(value)
 
     def _first_error(self, value: Any) -> list[Any]:
@@ -125,6 +149,16 @@ def _parts(containers: list[Any], text_names: frozenset[str]) -> list[tuple[str,
             found.append(("", one))
             found += [(name, [part]) for name, part in one.items()]
     return found
+
+
+def _plain_size_limit(schema: Any) -> int:
+    """Return how large a value may be for a check without a second thought; 0 if the schema is not plain to see."""
+    try:
+        text = marshal.dumps(schema, 2)
+    except ValueError:
+        return 0
+    is_plain = len(text) <= _PLAIN and not any(word in text for word in _NOT_PLAIN)
+    return WORK_LIMIT // (_QUICK * _PER_BYTE * len(text)) if is_plain else 0
 
 
 def _bounded(cost: SchemaCost) -> SchemaCost:

@@ -7,7 +7,7 @@ from typing import Any
 from agentos.schema.bounded import compile_natively, weigh
 from agentos.schema.parts import Pointer, SchemaParts
 from agentos.schema.references import pointed
-from agentos.schema.work import Work
+from agentos.schema.work import TooMuchWorkError, Work
 
 FILLED_LIMIT = 10_000
 """How many values the defaults of a schema may add to one instance."""
@@ -15,23 +15,30 @@ _VISITS = 100_000
 """How many values may be looked at that several subschemas have defaults for."""
 
 
-class _FillWork(Work):
+class FillWork(Work):
     """What filling the defaults into one instance may take."""
 
     __slots__ = ("visits",)
 
     def __init__(self) -> None:
-        super().__init__(FILLED_LIMIT)
-        self.visits = Work(_VISITS)
+        self.left = FILLED_LIMIT
+        self.visits = _VISITS
+        self._end = 0.0
+
+    def visit(self) -> None:
+        """Count a value that several subschemas have defaults for."""
+        self.visits -= 1
+        if self.visits < 0:
+            raise TooMuchWorkError("it takes too much work")
 
 
-Filler = Callable[[Any, _FillWork], None]
+Filler = Callable[[Any, FillWork], None]
 
 
-def filler_of(schema: Any, pointers: dict[int, Pointer]) -> Callable[[Any], None] | None:
+def filler_of(schema: Any, pointers: Callable[[], dict[int, Pointer]]) -> Filler | None:
     """Return what fills the defaults of *schema* into an instance of it, or None if it has none.
 
-    *pointers* says where each subschema stands. What fills raises TooMuchWorkError at more than FILLED_LIMIT values.
+    *pointers* tells where each subschema stands.
     """
     return _Fillers(schema, pointers).whole()
 
@@ -39,22 +46,21 @@ def filler_of(schema: Any, pointers: dict[int, Pointer]) -> Callable[[Any], None
 class _Fillers:
     """Makes the fillers of one schema; each definition is looked at once, however many refer to it."""
 
-    def __init__(self, root: Any, pointers: dict[int, Pointer]) -> None:
+    def __init__(self, root: Any, pointers: Callable[[], dict[int, Pointer]]) -> None:
         self._root = root
         self._pointers = pointers
-        self._options: list[Pointer] = []
+        self._options: list[dict[str, Any]] = []
         self._parts: SchemaParts | None = None
         self._by_reference: dict[str, Filler | None] = {}
         self._unfinished: set[str] = set()
         self._under_way: set[tuple[str, int]] = set()
 
-    def whole(self) -> Callable[[Any], None] | None:
+    def whole(self) -> Filler | None:
         fill = self.of(self._root)
-        if fill is None:
-            return None
         if self._options:
-            self._parts = SchemaParts(self._root, self._options, compile_natively)
-        return lambda value: fill(value, _FillWork())
+            pointers = self._pointers()
+            self._parts = SchemaParts(self._root, [pointers[id(one)] for one in self._options], compile_natively)
+        return fill
 
     def of(self, schema: Any) -> Filler | None:
         if not isinstance(schema, dict):
@@ -75,7 +81,7 @@ class _Fillers:
             self._unfinished.discard(reference)
         return self._by_reference[reference]
 
-    def _later(self, reference: str, value: Any, work: _FillWork) -> None:
+    def _later(self, reference: str, value: Any, work: FillWork) -> None:
         filler, here = self._by_reference[reference], (reference, id(value))
         if filler is None or type(value) not in (dict, list) or here in self._under_way:
             return  # a reference that leads back to itself without going into the value has nothing to fill
@@ -117,7 +123,7 @@ class _Fillers:
             return None
         numbers = [self._number(option) for option in options]
 
-        def fill(value: Any, work: _FillWork) -> None:
+        def fill(value: Any, work: FillWork) -> None:
             work.spend_time()
             for number, filler in zip(numbers, fillers, strict=True):
                 if self._fits(number, value):
@@ -131,7 +137,7 @@ class _Fillers:
         """Return the number under which the check of an option is found, or what it says of everything."""
         if not isinstance(option, dict):
             return bool(option)
-        self._options.append(self._pointers[id(option)])
+        self._options.append(option)
         return len(self._options) - 1
 
     def _fits(self, number: int | bool, value: Any) -> bool:
@@ -163,8 +169,8 @@ def _in_turn(parts: list[Filler]) -> Filler | None:
     if len(parts) < 2:  # noqa: PLR2004 - one or none
         return parts[0] if parts else None
 
-    def fill(value: Any, work: _FillWork) -> None:
-        work.visits.spend(1)
+    def fill(value: Any, work: FillWork) -> None:
+        work.visit()
         for part in parts:
             part(value, work)
 
@@ -178,7 +184,7 @@ def _fill_object(
     others: Filler | None,
     known: frozenset[str],
 ) -> Filler:
-    def fill(value: Any, work: _FillWork) -> None:
+    def fill(value: Any, work: FillWork) -> None:
         if type(value) is not dict:
             return
         for name in whole:
@@ -199,7 +205,7 @@ def _fill_object(
 
 
 def _fill_list(first: list[Filler | None], rest: Filler | None, *, is_whole: bool) -> Filler:
-    def fill(value: Any, work: _FillWork) -> None:
+    def fill(value: Any, work: FillWork) -> None:
         if type(value) is not list:
             return
         if is_whole:

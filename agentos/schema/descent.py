@@ -107,6 +107,7 @@ class _Search:
         self._descent = descent
         self._work = Work(_STEPS)
         self._seen: set[tuple[Pointer, tuple[str | int, ...]]] = set()
+        self._open: set[tuple[Pointer, tuple[str | int, ...]]] = set()
         self.reached: tuple[str | int, ...] = ()
 
     def errors(self, schema: Any, value: Any, path: tuple[str | int, ...], levels: int = 64) -> Iterator[FoundError]:
@@ -121,10 +122,14 @@ class _Search:
                 return
             self._seen.add((at, path))
             self.reached = path
+        if (at, path) in self._open:  # it refers to itself without going into the value
+            return
+        self._open.add((at, path))
         has_any = False
         for error in self._all(schema, at, value, path, levels):
             has_any = True
             yield error
+        self._open.discard((at, path))
         if not has_any:
             word = next((word for word in _OPAQUE if word in schema), "")
             if word:

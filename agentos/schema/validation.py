@@ -10,7 +10,7 @@ from typing import Any
 from agentos.base.foreign import Border, is_a
 from agentos.errors import Problem, ToolDefinitionError
 from agentos.schema.bounded import BoundedValidator, unusable
-from agentos.schema.defaults import FILLED_LIMIT, filler_of
+from agentos.schema.defaults import FILLED_LIMIT, FillWork, filler_of
 from agentos.schema.explain import clip, errors_of, meant, noun_of, problems_of, show_path
 from agentos.schema.work import TooMuchWorkError
 
@@ -123,15 +123,14 @@ _scan = _decoder.scan_once  # type: ignore[attr-defined]  # what `decode` does, 
 class Checker:
     """Turns what a caller sent into arguments that fit one tool's schema, or says what is wrong with it."""
 
-    __slots__ = ("_coerce", "_fill", "_is_valid_natively", "_schema", "_size_limit", "_validator")
+    __slots__ = ("_coerce", "_fill", "_is_valid_natively", "_schema", "_validator")
 
     def __init__(self, schema: Mapping[str, Any], where: str, *, coerce: bool = False) -> None:
-        self._schema = _plain_schema(schema, where)
-        self._validator = BoundedValidator(self._schema, where)
-        self._size_limit = self._validator.size_limit
+        self._validator = BoundedValidator(_plain_schema(schema, where), where)
+        self._schema = self._validator.schema
         self._is_valid_natively = self._validator.is_valid_natively
         try:
-            self._fill = filler_of(self._schema, self._validator.pointers)
+            self._fill = filler_of(self._schema, lambda: self._validator.pointers)
         except TooMuchWorkError as error:
             raise unusable(where, error) from None
         except RecursionError:
@@ -141,7 +140,7 @@ class Checker:
     def arguments(self, raw: str | bytes | Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the arguments, defaults filled in; raise BadArguments with every problem."""
         if type(raw) is str:
-            arguments, is_small = _parse(raw), len(raw) <= self._size_limit
+            arguments, is_small = _parse(raw), len(raw) <= self._validator.size_limit
         else:
             arguments, is_small = _copied(raw), False
         try:
@@ -152,17 +151,11 @@ class Checker:
         except TooMuchWorkError:
             raise BadArguments(f"checking these arguments takes too much work: {_LESS}") from None
         if self._fill is not None:
-            self._filled(arguments)
+            try:
+                self._fill(arguments, FillWork())
+            except (RecursionError, TooMuchWorkError) as error:
+                raise _not_filled(error) from None
         return arguments
-
-    def _filled(self, arguments: dict[str, Any]) -> None:
-        try:
-            self._fill(arguments)  # type: ignore[misc]  # who calls this has one
-        except RecursionError:
-            raise BadArguments("the defaults of the tool's schema lead into each other without end") from None
-        except TooMuchWorkError:
-            reason = f"they may add {FILLED_LIMIT:,} values; {_LESS}"
-            raise BadArguments(f"filling in the defaults of the schema takes too much work: {reason}") from None
 
     def _rescued(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Coerce, where the tool allows it, what does not fit; raise if it still does not."""
@@ -174,6 +167,13 @@ class Checker:
                 _check_depth(coerced)
                 return coerced
         raise BadArguments("the arguments do not fit", problems_of(self._validator, self._schema, arguments))
+
+
+def _not_filled(error: Exception) -> BadArguments:
+    if isinstance(error, RecursionError):
+        return BadArguments("the defaults of the tool's schema lead into each other without end")
+    reason = f"they may add {FILLED_LIMIT:,} values; {_LESS}"
+    return BadArguments(f"filling in the defaults of the schema takes too much work: {reason}")
 
 
 def check_of(schema: Any) -> Callable[[Any], bool]:

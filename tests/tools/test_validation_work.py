@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentos import PUBLIC, AgentOS, ExtensionPack, Principal, ToolCall, tool
+from agentos import PUBLIC, AgentOS, ExtensionPack, ToolCall, tool
 from agentos.errors import ToolDefinitionError
 from agentos.schema.bounded import weigh
 from agentos.schema.defaults import FILLED_LIMIT
@@ -137,6 +137,41 @@ def test_types_that_contain_each_other_are_checked_and_built_at_once():
     assert "refuses it" in printed
 
 
+CLASSES = [f"C{number}" for number in range(16)]
+
+
+def class_of(name):
+    child = {"anyOf": [{"$ref": f"#/$defs/{one}"} for one in CLASSES]}
+    properties = {"left": child, "right": child, "kind": {"const": name}, "size": {"type": "integer", "default": 1}}
+    return {"type": "object", "properties": properties, "required": ["kind"], "additionalProperties": False}
+
+
+CLASSES_IN_CLASSES = {
+    "type": "object",
+    "properties": {"node": {"$ref": "#/$defs/C0"}},
+    "$defs": {name: class_of(name) for name in CLASSES},
+}
+
+
+def expression(depth, leaf):
+    for level in range(depth):
+        leaf = {"kind": CLASSES[(depth - 1 - level) % len(CLASSES)], "left": leaf}
+    return leaf
+
+
+def test_many_classes_that_contain_each_other_are_checked_and_filled():
+    filled = Checker(CLASSES_IN_CLASSES, "w").arguments({"node": expression(30, {"kind": "C3"})})
+
+    assert json.dumps(filled).count('"size": 1') == 31
+
+
+def test_what_is_wrong_in_many_classes_that_contain_each_other_is_told():
+    _, problems = refusal(CLASSES_IN_CLASSES, {"node": expression(4, {"kind": "C3", "siz": 1})})
+
+    assert "did you mean 'size'?" in problems[0].message
+    assert problems[0].path == "$.node.left.left.left.left.siz"
+
+
 def test_defaults_that_double_stop_at_the_limit():
     levels = {
         f"d{level}": {
@@ -185,10 +220,27 @@ async def spread(count: int) -> dict:
     return {"x": [399.5] * count}
 
 
-async def call(function, **arguments):
-    async with AgentOS() as host:
-        await host.load(ExtensionPack(id="p", tools=[function]))
-        return await host.call(ToolCall(tool=function.name, arguments=arguments), Principal("me"))
+async def output_of(function, **arguments):
+    async with AgentOS(mode="auto") as host:
+        await host.extensions.load_pack(ExtensionPack("p", descriptors=[function]))
+        return await host.tools.process_tool_call(ToolCall(function.name, arguments))
+
+
+async def test_an_output_that_does_not_fit_a_recursive_schema_is_refused_at_once():
+    result = await output_of(grow, depth=40)
+
+    assert result.error.type == "InvalidOutput"
+
+
+async def test_an_output_that_takes_too_much_work_is_refused_and_the_result_says_that_the_tool_ran():
+    result = await output_of(spread, count=1_000)
+
+    assert result.error.type == "InvalidOutput"
+    assert result.error.message.startswith("the tool did run, but checking its output")
+
+
+async def test_an_output_that_takes_little_work_is_taken():
+    assert (await output_of(spread, count=3)).output == {"x": [399.5] * 3}
 
 
 # -- refused when it is registered ---------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def _checked(invocation: Invocation, value: Any) -> ToolResult:
     try:
         if ready.output_is_valid(result.output):
             return result
-        problems = problems_of(ready.output_validator, ready.tool.output_schema, result.output)
+        problems = problems_of(ready.output_validator, ready.output_validator.schema, result.output)
         lines = "; ".join(str(problem) for problem in problems)
         message = f"the tool did run, but its output does not fit its output schema: {lines}"
     except TooMuchWorkError:
