@@ -21,7 +21,7 @@ async def contained(call: Callable[[], Any]) -> Any:
     finally:
         own = _take_back(task, before)
     if inspect.isawaitable(answer):
-        return await _Steps(answer, task, own)
+        return await _Contained(answer, task, own)
     if own:
         await _Absorbed(task)
     return answer
@@ -51,7 +51,7 @@ class _Absorbed:
                 self._task.uncancel()
 
 
-class _Steps:
+class _Contained:
     """Awaits *awaited* step by step: what is cancelled while a step runs is its own doing."""
 
     def __init__(self, awaited: Awaitable[Any], task: "asyncio.Task[Any]", own: bool) -> None:
