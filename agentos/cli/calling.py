@@ -9,7 +9,6 @@ from agentos.cli.app import App
 from agentos.cli.call_arguments import read_arguments
 from agentos.cli.host_session import code_of, data_of, held_in_memory, print_result, way_out, working_host
 from agentos.cli.terminal.approval_dialog import Approver
-from agentos.cli.terminal.call_progress import ProgressLine
 from agentos.cli.terminal.line_input import can_ask
 from agentos.model.tool_call import ToolCall, ToolResult
 
@@ -48,21 +47,15 @@ async def run_call(app: App, request: CallRequest) -> int:
 
 
 async def _call(app: App, host: "AgentOS", request: CallRequest, call: ToolCall, ready: "ReadyTool | None") -> int:
-    progress = ProgressLine(app.out)
     named = ready.qualified_id if ready is not None and request.destructive else None
-    approver = Approver(app.out, host, app.principal, yes=request.yes, destructive=named, clear=progress.clear)
-    await approver.attach()
-    host.extensions.on(progress)
+    approver = Approver(app, host, yes=request.yes, destructive=named)
     try:
-        result = await host.tools.process_tool_call(call, app.principal)
+        async with approver:
+            result = await host.tools.process_tool_call(call, app.principal)
     except asyncio.CancelledError:
-        progress.clear()
-        end = "it may have taken effect or not" if progress.has_begun else "it did not run"
+        end = "it may have taken effect or not" if approver.progress.has_begun else "it did not run"
         app.out.note(f"the call of {request.name} was cancelled; {end}")
         raise
-    finally:
-        host.extensions.off(progress)
-        progress.clear()
     return await _report(app, host, request, result)
 
 

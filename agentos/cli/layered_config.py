@@ -103,11 +103,6 @@ class Config:
         values = {name: Setting(name, value, origin) for data, origin in layers for name, value in _leaves(data, ())}
         return tuple(values.values())
 
-    @property
-    def origins(self) -> dict[str, str]:
-        """Return where each value came from, by its path."""
-        return {setting.path: setting.origin for setting in self.settings}
-
 
 def _defaults(config: Config) -> dict[str, Any]:
     """Return the defaults by the keys of a manifest; what a budget does not say is as by default, if there is one."""

@@ -28,6 +28,10 @@ def statuses(report):
     return {one.key: one.status for one in report.packs}
 
 
+def stack_of(report, kind, id):
+    return next((one for one in report.stacks if (one.kind, one.id) == (kind, id)), None)
+
+
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
     """Return the report on a host of all the bad packs, and of a good one."""
@@ -112,7 +116,7 @@ def test_a_pack_that_forks(project, how):
     report = probed(project("forks", "hello", files=files))
 
     assert statuses(report) == {"forks.py": status, "hello.py": "loaded"}
-    assert report.stack("tool", "greet").active is not None
+    assert stack_of(report, "tool", "greet").active is not None
 
 
 ESCAPES = """
@@ -165,7 +169,7 @@ def test_a_pack_that_closes_every_file_is_named(project):
 
 
 def test_what_is_not_there(mixed):
-    assert mixed.stack("tool", "nothing") is None
+    assert stack_of(mixed, "tool", "nothing") is None
     assert mixed.pack("nothing") is None
     assert mixed.pack("hello").key == "hello.py"
 
@@ -181,7 +185,7 @@ def test_an_exit_out_of_the_event_loop_is_told(project):
 
 
 def test_a_stack_tells_its_entries_with_states_and_reasons(project):
-    stack = probed(project("gifs")).stack("tool", "gif_search")
+    stack = stack_of(probed(project("gifs")), "tool", "gif_search")
 
     assert stack.active is None
     assert stack.entries[0].state == "gated"
@@ -302,7 +306,7 @@ def test_a_lock_that_cant_be_read_is_told(project):
 def test_overrides_count_in_a_probe(project):
     folder = project("hello", more="[overrides.tools]\ngreet = { enabled = false }\n")
 
-    assert probed(folder).stack("tool", "greet").entries[0].state == "disabled"
+    assert stack_of(probed(folder), "tool", "greet").entries[0].state == "disabled"
 
 
 def test_a_child_that_dies_before_any_pack_is_a_failure(project, monkeypatch):

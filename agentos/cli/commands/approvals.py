@@ -159,22 +159,16 @@ async def _full_id(found: "Records", id: str) -> str:
 async def approve(app: App, id: str, yes: bool, approve_destructive: bool) -> int:
     """Run what was proposed, once, and tell its result. What will run is shown first."""
     from agentos.cli.terminal.approval_dialog import Approver
-    from agentos.cli.terminal.call_progress import ProgressLine
 
     proposal = await _find_proposal(app, id)
     await _confirm(app, proposal, is_agreed=approve_destructive or (yes and proposal.effect != DESTRUCTIVE))
     async with working_host(app, tells_held_back=False) as host:
-        progress = ProgressLine(app.out)
-        host.extensions.on(progress)
-        await Approver(app.out, host, app.principal, yes=yes, clear=progress.clear).attach()
         try:
-            result = await host.approvals.approve(proposal.id, by=app.principal)
+            async with Approver(app, host, yes=yes):
+                result = await host.approvals.approve(proposal.id, by=app.principal)
         except asyncio.CancelledError:
-            progress.clear()
             app.out.note(f"proposal {proposal.id} was being applied when it was cancelled; it may have taken effect")
             raise
-        finally:
-            progress.clear()
         code = print_result(app.out, result, proposal=proposal.id)
     if result.error is not None and result.error.type == "ProposalInvalid" and (hint := _who_decides(app, proposal)):
         app.out.note(hint)

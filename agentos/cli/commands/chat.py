@@ -101,21 +101,16 @@ def _read_stdin() -> str:
 
 async def _chat(app: App, endpoint: Endpoint, question: str | None) -> int:
     from agentos.cli.terminal.approval_dialog import Approver
-    from agentos.cli.terminal.call_progress import ProgressLine
 
-    async with working_host(app) as host:
+    async with working_host(app) as host, Approver(app, host, shows_calls=True) as approver:
         client = _client(app, host, endpoint)
-        progress = ProgressLine(app.out, calls=True)
-        host.extensions.on(progress)
-        approver = Approver(app.out, host, app.principal, clear=progress.clear)
-        await approver.attach()
-        conversation = Conversation(app, host, _ThinkingClient(client, progress, endpoint.model), endpoint)
+        thinking = _ThinkingClient(client, approver.progress, endpoint.model)
+        conversation = Conversation(app, host, thinking, endpoint)
         try:
             return await (
                 _converse(app, conversation) if question is None else _ask_once(app, conversation, question, approver)
             )
         finally:
-            progress.clear()
             await client.close()
 
 

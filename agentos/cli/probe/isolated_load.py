@@ -123,10 +123,6 @@ class ProbeReport:
         """Return what became of the pack of *key*, or of that name."""
         return next((one for one in self.packs if key in (one.key, one.pack)), None)
 
-    def stack(self, kind: str, id: str) -> ProbedStack | None:
-        """Return one stack; None if nobody offers that."""
-        return next((one for one in self.stacks if (one.kind, one.id) == (kind, id)), None)
-
 
 def probe(
     config: "Config",

@@ -3,19 +3,20 @@
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
 from agentos.access.proposals import Proposal
 from agentos.calls.answers import Answer
-from agentos.cli.app import Fail
+from agentos.cli.app import App, Fail
 from agentos.cli.call_arguments import read_arguments
 from agentos.cli.host_session import DESTRUCTIVE, EFFECTS, REFUSED, USAGE
+from agentos.cli.terminal.call_progress import ProgressLine
 from agentos.cli.terminal.harmless_text import clean
 from agentos.cli.terminal.line_input import can_ask, read_line
-from agentos.cli.terminal.output import Out, plain
+from agentos.cli.terminal.output import plain
 from agentos.model.descriptor import Descriptor
 from agentos.model.tool_call import ToolCall, ToolResult
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from agentos.host import AgentOS
-    from agentos.model.principal import Principal
 
 _LONGEST = 4_000
 """How many characters of one argument or preview are shown; more is counted."""
@@ -34,36 +34,35 @@ _NARROWEST = 20
 
 
 class Approver:
-    """Answers proposals for the person at the terminal, or for flags that the person typed.
+    """Shows a host's progress for a block, and answers proposals for the person at the terminal or by typed flags.
 
     yes: approve what is not destructive. destructive: the fully-qualified id of the one tool whose destructive calls
     are approved as well. Without a flag that fits and without a terminal, nobody answers and the proposal waits.
     """
 
     def __init__(
-        self,
-        out: Out,
-        host: "AgentOS",
-        by: "Principal",
-        *,
-        yes: bool = False,
-        destructive: str | None = None,
-        clear: Callable[[], None] = lambda: None,
+        self, app: App, host: "AgentOS", *, yes: bool = False, destructive: str | None = None, shows_calls: bool = False
     ) -> None:
-        self._out = out
+        self._out = app.out
         self._host = host
-        self._by = by
+        self._by = app.principal
         self._yes = yes
         self._destructive = destructive
-        self._clear = clear
+        self.progress = ProgressLine(app.out, calls=shows_calls)
         self._one_question = asyncio.Lock()
         self.waiting: list[Proposal] = []
         """What nobody answered."""
 
-    async def attach(self) -> None:
+    async def __aenter__(self) -> Self:
         """Have the host ask here about every call that needs a person."""
         registry = self._host.extensions.registry("hitl-handler")
         await registry.register(Descriptor("hitl-handler", "agentos-terminal", self.on_proposal))
+        self._host.extensions.on(self.progress)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._host.extensions.off(self.progress)
+        self.progress.clear()
 
     async def on_proposal(self, proposal: Proposal) -> Answer | None:
         """Answer a proposal; None leaves it waiting."""
@@ -72,7 +71,7 @@ class Approver:
         answer = None
         if can_ask(self._out):
             async with self._one_question:  # calls run side by side, and a person answers one question at a time
-                self._clear()
+                self.progress.clear()
                 answer = await self._ask(proposal)
         if answer is None:
             self.waiting.append(proposal)
