@@ -9,7 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from agentos.base.foreign import Border
-from agentos.secrets.spellings import Span, Spellings, with_plain_letters, without_breaks
+from agentos.secrets.spellings import (
+    Readings,
+    Span,
+    Spellings,
+    UnreadableTextError,
+    with_plain_letters,
+    without_breaks,
+)
 
 logging.getLogger("agentos").addHandler(logging.NullHandler())
 
@@ -65,11 +72,15 @@ class Masker:
         self._shortest = min(self._shortest, len(value.replace("\r\n", "\n")))
 
     def mask(self, text: str) -> str:
-        """Return *text* without any known value."""
+        """Return *text* without any known value; nothing of one that was made to be read in endless ways."""
         if len(text) < self._shortest or not self._may_hold_any(text):
             return text
+        try:
+            found = sorted(self._found(text))
+        except UnreadableTextError:
+            return MASK
         parts, last = [], 0
-        for start, end in _merged(sorted(self._found(text))):
+        for start, end in _merged(found):
             parts += [text[last:start], MASK]
             last = end
         return "".join([*parts, text[last:]]) if parts else text
@@ -85,12 +96,12 @@ class Masker:
 
     def _found(self, text: str) -> Iterator[Span]:
         """Yield where known values stand in *text*."""
-        plain, joined = with_plain_letters(text), without_breaks(text)
+        plain, joined, readings = with_plain_letters(text), without_breaks(text), Readings()
         for one in self._spelled:
             if plain != text and one.clue in plain:
-                yield from one.in_coded_text(text)
+                yield from one.in_coded_text(text, readings)
             elif one.clue in text:
-                yield from one.in_text(text)
+                yield from one.in_text(text, readings)
             if any(clue in joined for clue in one.whole_clues):
                 yield from one.in_folded_text(text)
         for value in self._unspelled:

@@ -19,6 +19,8 @@ _CLUE = 24
 """How long a clue is: to look for a longer one costs more in short texts."""
 _DOUBLED = 16
 """How many backslashes may stand for one: twice as many for each JSON around JSON."""
+READINGS = 50_000
+"""How often a text is read on in vain from where a value may begin, for all values together."""
 _RUN = rf"\\{{1,{_DOUBLED}}}"
 """The backslashes of an escape."""
 _ALNUM = re.compile("[A-Za-z0-9]+")
@@ -154,24 +156,47 @@ def _after(part: str, text: str, at: int) -> Iterable[int]:
     return _after_character(part, text, at)
 
 
-def _spans(parts: Sequence[str], text: str) -> Iterator[Span]:
+class UnreadableTextError(ValueError):
+    """A text could be read in too many ways to find a value in it."""
+
+
+class Readings:
+    """Counts how often a text was read on in vain from where a value may begin; raises when that is too often."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = READINGS
+
+    def spend(self, count: int) -> None:
+        """Note *count* more."""
+        self._left -= count
+        if self._left < 0:
+            raise UnreadableTextError
+
+
+def _spans(parts: Sequence[str], text: str, readings: Readings) -> Iterator[Span]:
     """Yield where *parts* stand in *text* one after the other."""
     first = parts[0]
     starts = re.escape(first) if len(first) > 1 and first[0] != "\\" else rf"[\r{re.escape(first[0])}{_STARTS_CLASS}]"
     end = 0
     for found in re.finditer(starts, text):
-        if found.start() >= end and (last := _end_of(parts, text, found.start())):
+        if found.start() >= end and (last := _end_of(parts, text, found.start(), readings)):
             yield found.start(), last
             end = last
 
 
-def _end_of(parts: Sequence[str], text: str, at: int) -> int | None:
-    ends = {at}
-    for part in parts:
+def _end_of(parts: Sequence[str], text: str, at: int, readings: Readings) -> int | None:
+    ends, tried = {*_after(parts[0], text, at)}, 0
+    for part in parts[1:]:
+        tried += len(ends)
         ends = {end for one in ends for end in _after(part, text, one)}
         if not ends:
-            return None
-    return max(ends)
+            break
+    if ends:
+        return max(ends)
+    readings.spend(tried)
+    return None
 
 
 _HEX = "(3[0-9]|[46][1-9a-fA-F]|[57][0-9aA])"
@@ -303,13 +328,13 @@ class Spellings:
         """Of which one stands in every text with the value encoded as a whole, but for line breaks."""
         self.shortest_whole = min(len(one.text) for wholes in self._wholes.values() for one in wholes)
 
-    def in_text(self, text: str) -> Iterator[Span]:
+    def in_text(self, text: str, readings: Readings) -> Iterator[Span]:
         """Yield where the value stands as it is, or with some of its special characters encoded."""
-        return _spans(re.findall(r"\\+|[A-Za-z0-9]+|[^A-Za-z0-9\\]", self._value), text)
+        return _spans(re.findall(r"\\+|[A-Za-z0-9]+|[^A-Za-z0-9\\]", self._value), text, readings)
 
-    def in_coded_text(self, text: str) -> Iterator[Span]:
+    def in_coded_text(self, text: str, readings: Readings) -> Iterator[Span]:
         """Yield where the value stands with any of its characters encoded."""
-        return _spans(re.findall(r"\\+|[^\\]", self._value), text)
+        return _spans(re.findall(r"\\+|[^\\]", self._value), text, readings)
 
     def in_folded_text(self, text: str) -> Iterator[Span]:
         """Yield where the value stands encoded as a whole, on one line or several."""
