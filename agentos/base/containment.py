@@ -77,5 +77,5 @@ class _Steps:
             value = error = None
             try:
                 value = yield waits_for
-            except BaseException as raised:
+            except BaseException as raised:  # noqa: BLE001 - it is thrown into what is awaited
                 error, own = raised, False
