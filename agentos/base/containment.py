@@ -77,5 +77,5 @@ class _Contained:
             value = error = None
             try:
                 value = yield waits_for
-            except BaseException as raised:  # noqa: BLE001 - it is thrown into what waits
+            except BaseException as raised:  # noqa: BLE001 - it is thrown into what is awaited
                 error, own = raised, False

@@ -96,7 +96,10 @@ class ChangeLocks:
             await done
 
     async def acquire(self, change: Change, keys: Iterable[Hashable]) -> frozenset[Hashable]:
-        """Lock *keys* for *change*, and return those that it can't have without a deadlock."""
+        """Lock *keys* for *change*, and return those that it can't have without a deadlock.
+
+        One that is cancelled may hold them all the same: the end of the change releases them.
+        """
         wanted = frozenset(keys) - change.held
         if not self._waiters and self._is_free(wanted):
             self._grant(change, wanted)
@@ -111,11 +114,9 @@ class ChangeLocks:
         try:
             await waiter.granted
         except asyncio.CancelledError:
-            if waiter in self._waiters:
+            if waiter in self._waiters:  # else it was granted in the same turn of the loop, and is held
                 self._waiters.remove(waiter)
-            else:  # granted and cancelled in the same turn of the loop
-                self.release(change, wanted)
-            self._serve()
+                self._serve()
             raise
         return refused
 

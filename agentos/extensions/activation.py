@@ -106,9 +106,11 @@ class StackActivator:
     async def _lock(self, change: Change, keys: Keys) -> list[Key]:
         """Lock the stacks that *keys* names, until it names no other.
 
-        Those that a change further up is updating are left to it: it looks again at its end.
+        Those that a change further up is updating are left to it: it looks again at its end. So does one that is
+        cancelled here, since others may have left to it what it had by then.
         """
         locked: dict[Key, None] = {}
+        wanted: list[Key] = []
         try:
             while True:
                 wanted = [key for key in dict.fromkeys(keys()) if key not in locked]
@@ -117,7 +119,7 @@ class StackActivator:
                     return list(locked)
                 locked.update((key, None) for key in wanted if key not in refused)
         except BaseException:
-            self._locks.release(change, locked)
+            await to_the_end(self._settle(change, [key for key in (*locked, *wanted) if key in change.held]))
             raise
 
     async def _settle(self, change: Change, keys: Collection[Key], must: Collection[Slot] = ()) -> None:

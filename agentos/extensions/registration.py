@@ -74,12 +74,17 @@ class Registration:
 
     async def _let_go(self, owners: Iterable[Owner]) -> None:
         """Dismiss those that are no packs and have nothing on a stack, nor bring anything just now."""
+        gone = [owner for owner in owners if not (owner.slots or owner.bringing or owner.closed or _is_pack(owner))]
+        for owner in gone:
+            owner.closed = True
+            if self._guests.get(owner.source.pack) is owner:
+                del self._guests[owner.source.pack]
+        if gone:
+            await to_the_end(self._dismiss(gone))
+
+    async def _dismiss(self, owners: Iterable[Owner]) -> None:
         for owner in owners:
-            if not (owner.slots or owner.bringing or owner.closed or isinstance(owner, LoadedPack)):
-                owner.closed = True
-                if self._guests.get(owner.source.pack) is owner:
-                    del self._guests[owner.source.pack]
-                current_raised().extend(await to_the_end(self._builder.dismiss(owner.scope)))
+            current_raised().extend(await self._builder.dismiss(owner.scope))
 
     async def end(self, owners: Iterable[Owner]) -> None:
         """Dismiss those that are no packs: what they had is out of force."""
@@ -188,6 +193,10 @@ class Registration:
         for slot in slots:
             self._registries.pull(slot)
             slot.owner.slots.pop(slot, None)
+
+
+def _is_pack(owner: Owner) -> bool:
+    return isinstance(owner, LoadedPack)
 
 
 def _require_loaded(owner: Owner) -> None:

@@ -379,6 +379,26 @@ async def test_a_service_of_a_guests_failed_exchange_is_disposed(manager):
     assert instances.alive == set()
 
 
+async def test_the_services_of_all_guests_go_with_a_clearing_that_is_cancelled(manager):
+    """Disposing the first one takes a while, in which the caller is cancelled."""
+    instances, step = Instances(), asyncio.Event()
+
+    async def slow(context):
+        await context.services.get_or_create("slow", object, dispose=lambda instance: step.wait())
+
+    await manager.port("one").exchange("tool", [descriptor("x", on_activate=slow)])
+    await manager.port("two").exchange("tool", [descriptor("x", on_activate=instances.getter(), wraps=True)])
+    clearing = asyncio.create_task(manager.clear("tool"))
+    await turns()
+    clearing.cancel()
+    await turns()
+    step.set()
+    with pytest.raises(asyncio.CancelledError):
+        await clearing
+
+    assert instances.alive == set()
+
+
 async def test_a_guest_whose_first_exchange_fails_goes_on_with_the_one_that_waits(manager):
     instances, step = Instances(), Step(fails=True)
     port = manager.port("guest")
