@@ -8,7 +8,7 @@ import logging
 import re
 import traceback
 from collections.abc import Mapping, MutableMapping
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote, quote_plus
 
 logging.getLogger("agentos").addHandler(logging.NullHandler())
@@ -29,6 +29,10 @@ class Masker:
     def __init__(self) -> None:
         self._values: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: every logger has a masker, and a masker has every secret."""
+        raise TypeError("a masker can't be pickled or copied, since it knows secret values; nor can what has one")
 
     @property
     def knows_any(self) -> bool:
