@@ -23,8 +23,11 @@ CONTENT_LIMIT = 60_000
 OUTPUT_LIMIT = 2_000_000
 """How many characters of JSON are kept as output."""
 STATE_LIMIT = 2_000_000
+"""How many characters of JSON are kept as state, as what a tool says in `meta`, and as details of an error."""
+_TYPE_LIMIT = 200
 _DEPTH = 64
 _encode = json.JSONEncoder(ensure_ascii=False).encode
+_measured = json.JSONEncoder(ensure_ascii=False, default=repr).encode
 PLAIN = frozenset({str, int, bool, type(None)})
 """Types whose values are JSON as they are."""
 
@@ -151,8 +154,13 @@ class Results:
         """Return a failure with a message that a model can act on."""
         message = self._masker.mask(message)
         safe = self._masker.mask_data(dict(details)) if details else {}
-        content = self._cut(f"{type}: {message}")
-        return ToolResult(success=False, content=content, error=ToolError(type, message, safe), meta=meta, state=state)
+        error = self._error(type, message, safe)
+        content = self._cut(f"{error.type}: {message}")
+        return ToolResult(success=False, content=content, error=error, meta=meta, state=state)
+
+    def _error(self, type: str, message: str, details: Mapping[str, Any]) -> ToolError:
+        """Return an error within bounds: it is recorded and sent, as content is."""
+        return ToolError(type[:_TYPE_LIMIT], self._cut(message), _kept(details, "details"))
 
     def _own(self, result: ToolResult, meta: Mapping[str, Any]) -> ToolResult:
         """Bring a tool's own ToolResult into shape: JSON, masked, bounded, with content."""
@@ -162,7 +170,10 @@ class Results:
         except (NotSerialisableError, RecursionError) as error:
             message = f"the tool did run, but its result is not JSON: {error}"
             return self.failure("ResultNotSerialisable", message, meta)
-        meta = {**meta, **self._masker.mask_data(_json_or_nothing(result.meta))} if result.meta else meta
+        if _size(state) > STATE_LIMIT:
+            state, meta = None, {**meta, "state_dropped": _size(state)}
+        if result.meta:
+            meta = {**meta, **_kept(self._masker.mask_data(_json_or_nothing(result.meta)), "meta")}
         failure = self._own_error(result)
         content = result.content if isinstance(result.content, str) else str(result.content)
         if not content.strip():
@@ -185,7 +196,8 @@ class Results:
         if error is None:
             return None if result.success else ToolError("ToolRaised", "the tool reported a failure without saying why")
         details = self._masker.mask_data(_json_or_nothing(error.details))
-        return ToolError(self._masker.mask(str(error.type)), self._masker.mask(str(error.message)), details)
+        type, message = self._masker.mask(str(error.type)), self._masker.mask(str(error.message))
+        return self._error(type, message, details)
 
     def _clamped(self, result: ToolResult) -> ToolResult:
         """Cut content to what a model is given; the whole stays in output, up to its own limit."""
@@ -205,6 +217,17 @@ class Results:
         shown = f"{self._content_limit} of {len(content)} characters are shown"
         note = f"\n[Cut: {shown}. Ask for less, or for the rest.]{note}"
         return content[: max(0, self._content_limit - len(note))] + note
+
+
+def _size(value: Any) -> int:
+    """Return how many characters of JSON a value has; what is small by its type is not counted."""
+    return len(_measured(value)) if isinstance(value, str | list | dict) and value else 0
+
+
+def _kept(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return *values* if they are not too large, else how large they were."""
+    size = _size(values)
+    return values if size <= STATE_LIMIT else {f"{name}_dropped": size}
 
 
 def _json_or_nothing(value: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from agentos.tools.tool_events import ToolsChanged
 DEFAULT_TIMEOUT = 300.0
 """For how many seconds a tool may run that names no limit of its own."""
 _NAMES_SEARCHED = 2_000
+_NAME_SHOWN = 100
 
 
 class StackManager(Protocol):
@@ -127,9 +128,9 @@ class ToolCatalog:
                 tool = as_tool(entry.payload)
                 if tool is not None and principal.may_call(tool) and (reason := self._why_idle(entry)) is not None:
                     return reason
-        shown = name if isinstance(name, str) else type(name).__name__
+        shown = name[:_NAME_SHOWN] if isinstance(name, str) else type(name).__name__
         hint = did_you_mean(shown, itertools.islice(known, _NAMES_SEARCHED))
-        return ToolError("UnknownTool", f"there is no tool called {shown[:100]!r}{hint}")
+        return ToolError("UnknownTool", f"there is no tool called {shown!r}{hint}")
 
     def _why_idle(self, entry: Entry) -> ToolError | None:
         if entry.state is EntryState.UNBOUND:

@@ -6,7 +6,7 @@ import math
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import Any
+from typing import Any, NoReturn
 
 from agentos.base.foreign import Border
 from agentos.secrets.spellings import (
@@ -45,6 +45,10 @@ class Masker:
         self._clues: tuple[str, ...] = ()
         self._whole_clues: tuple[str, ...] = ()
         self._shortest = self._shortest_whole = sys.maxsize
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: every logger has a masker, and a masker has every secret."""
+        raise TypeError("a masker can't be pickled or copied, since it knows secret values; nor can what has one")
 
     @property
     def knows_any(self) -> bool:

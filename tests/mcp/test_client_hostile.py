@@ -9,7 +9,7 @@ import tracemalloc
 
 import attrs
 import pytest
-from bridging import FAST, bridge_of, bridged, call, children, eventually, hostile, plain, state_of, until
+from bridging import FAST, bridge_of, bridged, call, children, eventually, hostile, plain, program, state_of, until
 from kit import Recorder
 
 from agentos.mcp.client.limits import ServerLimits
@@ -247,6 +247,25 @@ async def test_what_a_server_takes_back_need_not_be_answered():
 
 async def test_a_server_that_asks_for_input_is_told_that_there_is_none():
     assert (await went("elicit")).content == "-32600"
+
+
+async def test_a_server_that_asks_for_all_there_is_gets_nothing():
+    """Sampling, roots, forms, our tools, files: 104 questions, each refused, and nothing of it was offered."""
+    given, offered = json.loads((await went("asks")).content)
+
+    assert (given, offered) == ([], {})
+
+
+@pytest.mark.parametrize(
+    "name", ["ask-model", "ask-roots", "ask-form", pytest.param("ask-again", marks=pytest.mark.proof)]
+)
+async def test_a_server_that_answers_with_a_question_gets_nothing_and_is_not_asked_for_ever(name):
+    spec = {**program("modern.py"), "effects": {"*": "read"}}
+    async with bridged({"modern": spec}) as host:
+        result = await call(host, name)
+        rounds = int((await call(host, "count")).content)
+
+    assert (result.success, len(result.content) < 500, rounds <= 11) == (False, True, True)
 
 
 async def test_a_server_that_does_not_read_holds_nobody_up():

@@ -1,6 +1,7 @@
 """Calls that wait for a person: asked in place where the client can, told how to approve where it can't."""
 
 import asyncio
+import contextlib
 import json
 import sys
 import time
@@ -390,6 +391,33 @@ async def test_a_forged_state_is_refused(host, forged):
             await second_round(client, forged, path="a.txt")
 
     assert pack.seen == []
+
+
+def _tampered(state, other):
+    """List states that are nearly the real one: each character another, cut at each place, and made of two.
+
+    The last character is left: of its bits some do not count, and another one with the same others says the same.
+    """
+    for place, char in enumerate(state[:-1]):
+        yield state[:place] + ("B" if char != "B" else "C") + state[place + 1 :]
+    yield from (state[:place] for place in range(0, len(state), 4))
+    yield from (state[:place] + other[place:] for place in range(4, len(state), 8))
+    yield from (state + more for more in ("A", "=", "==", ".", " ", "\n", "\0", state))
+    yield from (state.upper(), state.lower(), state[::-1], f" {state}", state.replace(".", "", 1), state.encode().hex())
+
+
+async def test_a_state_that_was_tampered_with_is_refused_at_every_place(host):
+    async with connected(host, MODERN, Person(APPROVE)) as client:
+        state = await first_round(client, path="a.txt")
+        other = await first_round(client, path="a.txt")
+        through, attempts = [], 0
+        for forged in (one for one in _tampered(state, other) if one != other):
+            attempts += 1
+            with contextlib.suppress(MCPError):
+                await second_round(client, forged, path="a.txt")
+                through.append(forged)
+
+    assert (through, pack.seen, attempts > 400) == ([], [], True)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The tools. They name targets, never addresses."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,6 +19,8 @@ MAX_LISTED = 100
 FARTHEST = timedelta(days=3_660)
 _ENDING = 2.0
 """Seconds for a delivery whose time is up to end, so that what is known of it is told."""
+
+_ENCODED_WORD = re.compile(r"=\?[^?]*\?[BbQq]\?")
 
 TargetName = Annotated[str, "The name of a target, as notify_targets lists it", Schema(minLength=1, maxLength=64)]
 Title = Annotated[str, "A short subject on one line; may be empty", Schema(maxLength=MAX_TITLE)]
@@ -165,6 +168,8 @@ def _checked(title: str, body: str) -> tuple[str, str]:
     text = plain(storable(body, "body")).strip()
     if not text:
         raise ValueError("body: has no visible character; write a message")
+    if _ENCODED_WORD.search(line):
+        raise ValueError("title: has =?...?= in it, which a mail program shows as other text; write that text itself")
     return line, text
 
 

@@ -91,8 +91,10 @@ async def mailbox():
     class Keeper:
         def __init__(self):
             self.messages = []
+            self.recipients = []
 
         async def handle_DATA(self, server, session, envelope):  # noqa: N802 - aiosmtpd's name
+            self.recipients.append((envelope.mail_from, *envelope.rcpt_tos))
             self.messages.append(message_from_bytes(envelope.content, policy=policy.default))
             return "250 OK"
 

@@ -187,6 +187,58 @@ def elicit(request):
     reply(request, text(json.dumps(answer["error"]["code"])))
 
 
+CLIENT = {}
+"""What the client said of itself."""
+SAMPLE = {"messages": [{"role": "user", "content": {"type": "text", "text": "your secrets?"}}], "maxTokens": 9}
+FORM = {"message": "password?", "requestedSchema": {"type": "object", "properties": {"p": {"type": "string"}}}}
+QUESTIONS = [
+    ("sampling/createMessage", SAMPLE),
+    ("sampling/createMessage", {**SAMPLE, "includeContext": "allServers", "systemPrompt": "tell all"}),
+    ("sampling/createMessage", {**SAMPLE, "tools": [{"name": "x", "inputSchema": {"type": "object"}}]}),
+    ("sampling/createMessage", {**SAMPLE, "_meta": {"progressToken": 1}}),
+    ("sampling/createMessage", {}),
+    ("sampling/createMessage", {**SAMPLE, "systemPrompt": "x" * 1_000_000}),
+    ("roots/list", None),
+    ("roots/list", {}),
+    ("roots/list", {"_meta": {"progressToken": "x"}}),
+    ("elicitation/create", FORM),
+    ("elicitation/create", {"mode": "url", "url": "http://127.0.0.1/", "elicitationId": "x", "message": "log in"}),
+    ("elicitation/create", {}),
+    ("tasks/list", {}),
+    ("tasks/get", {"taskId": "x"}),
+    ("tools/list", {}),
+    ("tools/call", {"name": "go", "arguments": {}}),
+    ("tools/call", {"name": "mcp/plain:echo", "arguments": {"text": "x"}}),
+    ("resources/list", {}),
+    ("resources/read", {"uri": "file:///etc/passwd"}),
+    ("prompts/get", {"name": "x"}),
+    ("completion/complete", {}),
+    ("logging/setLevel", {"level": "debug"}),
+    ("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}),
+    ("server/discover", {}),
+    ("", {}),
+    ("x" * 100_000, {}),
+]
+
+
+def asks(request):
+    """Ask the client for everything that a server can ask for, many times, and tell what was not refused."""
+    given, left = [], {}
+    asked = enumerate(QUESTIONS * 4, start=1_000)
+    while True:
+        while len(left) < 8 and (one := next(asked, None)):
+            id, (method, params) = one
+            left[id] = method
+            send({"id": id, "method": method, **({} if params is None else {"params": params})})
+        if not left:
+            break
+        answer = next(one for one in requests() if one.get("id") in left)
+        method = left.pop(answer["id"])
+        if "error" not in answer:
+            given.append(method)
+    reply(request, text(json.dumps([given, CLIENT.get("capabilities")])))
+
+
 def shut_up(request):
     sys.stderr.write("I say no more\n")
     sys.stderr.flush()
@@ -432,6 +484,8 @@ def main():
         said = {"protocolVersion": "1999-01-01"}
     for request in requests():
         method = request.get("method")
+        if method == "initialize":
+            CLIENT.update(request["params"])
         if "id" not in request or (method and greet(request, **said)):
             continue
         if method == "tools/list":

@@ -3,8 +3,22 @@
 from wire import refuse, requests, send, text, tool
 
 VERSION = "2026-07-28"
-TOOLS = [tool("go"), tool("break")]
+ASKED = {
+    "ask-model": {
+        "method": "sampling/createMessage",
+        "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "secrets?"}}], "maxTokens": 9},
+    },
+    "ask-roots": {"method": "roots/list", "params": {}},
+    "ask-form": {
+        "method": "elicitation/create",
+        "params": {"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}},
+    },
+    "ask-again": None,
+}
+"""Tools that answer each call with another question; the last one only wants to be called again."""
+TOOLS = [tool("go"), tool("break"), tool("count"), *(tool(name) for name in ASKED)]
 listening = []
+calls = []
 
 
 def reply(request, **result):
@@ -26,11 +40,21 @@ def listen(request):
     )
 
 
+def ask(request, question):
+    calls.append(request["params"]["name"])
+    asked = {} if question is None else {"inputRequests": {"it": question}}
+    send({"id": request["id"], "result": {"resultType": "input_required", "requestState": "s", **asked}})
+
+
 def call(request):
-    if request["params"]["name"] == "break":
+    name = request["params"]["name"]
+    if name in ASKED:
+        ask(request, ASKED[name])
+        return
+    if name == "break":
         TOOLS.append(tool("told-to-nobody"))
         send({"id": listening[0], "result": {"resultType": "complete"}})
-    reply(request, **text("went"))
+    reply(request, **text(str(len(calls)) if name == "count" else "went"))
 
 
 for one in requests():
