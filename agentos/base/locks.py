@@ -80,7 +80,7 @@ class ChangeLocks:
             yield change
         finally:
             _current.reset(token)
-            change.open = False
+            change.open, change.raised = False, []  # a task that was started within may live on, and knows the change
             self._under_way -= 1
             self.release(change, change.held)
 

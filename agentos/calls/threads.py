@@ -159,12 +159,11 @@ class ToolThreads:
         return {}
 
     def _hand_to_thread(self, job: ThreadJob) -> None:
+        self._handed_out.put(job)
         if self._idle:
             self._idle -= 1
-            self._handed_out.put(job)
         else:
-            name = f"agentos-tool-{next(_numbers)}"
-            threading.Thread(target=self._work, args=(job,), name=name, daemon=True).start()
+            threading.Thread(target=self._work, name=f"agentos-tool-{next(_numbers)}", daemon=True).start()
 
     def _give_back(self, job: ThreadJob) -> None:
         if job in self._returning:
@@ -196,11 +195,10 @@ class ToolThreads:
 
     # -- in a thread -------------------------------------------------------------------------------------------
 
-    def _work(self, first: ThreadJob) -> None:
-        job: ThreadJob | None = first
-        while job is not None:
+    def _work(self) -> None:
+        while (job := self._wait_for_job()) is not None:
             self._run(job)
-            job = self._wait_for_job()
+            del job  # a thread that waits keeps nothing of the last call alive
 
     def _run(self, job: ThreadJob) -> None:
         with self._lock:

@@ -388,9 +388,9 @@ class ExtensionManager:
             await self._locks.idle()
             async with self._changing() as change:
                 await self._end(change)
+                return change.raised
         finally:
             self._ended.set()
-        return change.raised
 
     async def _end(self, change: Change) -> None:
         """Undo every activation, descriptors' and packs', the last one first; then let everybody go."""

@@ -190,7 +190,7 @@ class PackLifecycle:
         async with self._changing() as change:
             loaded = await self._lock(change, key)
             await to_the_end(self._unload(change, loaded))
-        return change.raised
+            return change.raised
 
     async def _unload(self, change: Change, loaded: LoadedPack) -> None:
         await self._take_off(change, loaded)

@@ -453,7 +453,7 @@ class Storm:
 
     def check_memory(self):
         """Let go of what a life has kept, but not of the manager: it holds nothing itself."""
-        self.contexts, self.ports, self.entries = [], [], []
+        self.contexts, self.ports, self.entries, self.heard_late = [], [], [], []
         gc.collect()
         assert [one for one in gc.get_objects() if type(one) is Slot] == []
 
@@ -496,9 +496,6 @@ class HostStorm(Storm):
         result = await self.host.tools.process_tool_call(ToolCall(self.dice.choice(self.ids), {}))
         if not result.success and result.error.type not in ("UnknownTool", "WorkerDied", "Cancelled"):
             self.wrong.append(str(result.error))
-
-    def check_memory(self):
-        """Leave this to the manager's own storm: calls and lists of tools keep entries as they were."""
 
     async def listen_slowly(self, event):
         """Change nothing: a call waits for those who hear of it, and what they take off would wait for the call."""
