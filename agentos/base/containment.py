@@ -1,18 +1,24 @@
-"""Foreign code that cancels the task it runs in: that is taken back, since it can cancel only what is its own."""
+"""Foreign code that cancels the task it runs in, where that is a task that carries something to its end.
+
+Nobody but such code can cancel it. In a task of the caller's there is no telling: Ctrl-C cancels it, too, from a signal
+handler that runs between any two steps. So there a cancellation counts, whoever asked for it.
+"""
 
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
+from agentos.base.foreign import carries_to_the_end
+
 
 async def contained(call: Callable[[], Any]) -> Any:
     """Return what *call* returns, awaited if it has to be.
 
-    A cancellation of the running task that *call* asks for itself ends at most *call*; what others cancel passes.
+    What it cancels of a task that carries something to its end, it cancels of itself at most.
     """
     task = asyncio.current_task()
-    if task is None:
+    if task is None or not carries_to_the_end(task):
         answer = call()
         return await answer if inspect.isawaitable(answer) else answer
     before = task.cancelling()

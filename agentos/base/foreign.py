@@ -7,6 +7,7 @@ import asyncio
 import functools
 import inspect
 import threading
+import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from types import FunctionType, TracebackType
 from typing import Any, Self, TypeGuard, TypeVar
@@ -147,9 +148,19 @@ def _tell(over: "asyncio.Future[None]", _: object) -> None:
         over.set_result(None)
 
 
+_carrying: "weakref.WeakSet[asyncio.Task[Any]]" = weakref.WeakSet()
+"""The tasks that carry something to its end."""
+
+
+def carries_to_the_end(task: "asyncio.Task[Any]") -> bool:
+    """Tell whether *task* was made to carry something to its end, so that its caller never cancels it."""
+    return task in _carrying
+
+
 async def ended(coroutine: Coroutine[Any, Any, T]) -> tuple[asyncio.Task[T], asyncio.CancelledError | None]:
     """Run *coroutine* to its end; return its task, and the cancellation of the caller that came meanwhile."""
     task = asyncio.create_task(coroutine)
+    _carrying.add(task)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         over = asyncio.get_running_loop().create_future()  # `asyncio.wait` does the same at twice the cost

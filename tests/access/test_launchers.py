@@ -7,6 +7,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import examples
 
 from agentos.rules.commands import CommandPattern
 from agentos.rules.intervention import InterventionRule
@@ -77,19 +78,19 @@ def nested(draw, inner):
     return words
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(nested(REMOVE))
 def test_a_denial_finds_what_launchers_of_launchers_run(words):
     assert RM.matches(words, widely=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(nested(LIST))
 def test_what_is_allowed_alone_is_not_allowed_within_launchers_of_launchers(words):
     assert LS.matches(words, widely=False) is (words == LIST)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.sampled_from([*sorted(LAUNCHERS), "-c", "-exec", "--", "A=b", "x", "rm -r y", "$(z)", ";", ""])))
 def test_any_mixture_gets_an_answer(words):
     assert isinstance(RM.matches(words, widely=True), bool)

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import subprocess
+import sys
 
 import pytest
 from cancelling import cancelled_at
@@ -652,3 +654,53 @@ async def test_a_registration_under_way_ends_before_the_shutdown_or_is_refused()
 
     assert shown(manager) == {}
     assert log in ([], [("+", "x"), ("-", "x")])
+
+
+# -- who cancels -----------------------------------------------------------------------------------------------------
+
+CTRL_C = """
+import asyncio, signal
+from agentos import Descriptor, ExtensionManager, ExtensionPack
+
+def interrupt(*_):
+    signal.raise_signal(signal.SIGINT)
+
+async def main():
+    manager = ExtensionManager()
+    {listening}
+    await manager.load_pack(ExtensionPack("p", "1", [Descriptor("note", "x", "x"{hook})]))
+    await asyncio.sleep(0)
+    print("went on")
+
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize(
+    ("listening", "hook"),
+    [("manager.on(interrupt)", ""), ("pass", ", on_activate=interrupt")],
+    ids=["listener", "hook"],
+)
+def test_ctrl_c_counts_also_while_foreign_code_runs(listening, hook):
+    """The signal's handler cancels the main task between two of its steps, as if the foreign code did."""
+    script = CTRL_C.format(listening=listening, hook=hook)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "interrupted\n"
+
+
+async def test_a_hook_that_cancels_its_task_ends_no_unload_half_way(manager):
+    log = []
+
+    def cancel(_):
+        asyncio.current_task().cancel()
+
+    await manager.load_pack(pack("p", descriptor("x", on_deactivate=cancel), descriptor("y", log=log)))
+    await manager.unload("p")
+
+    assert shown(manager) == {}
+    assert log == [("+", "y"), ("-", "y")]
+    assert asyncio.current_task().cancelling() == 0
