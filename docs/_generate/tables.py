@@ -32,6 +32,7 @@ _OTHERS = {
 _LIMITS = {
     "agentos.calls.results:CONTENT_LIMIT": "characters of a result that a model is given; the rest is cut, with a note",
     "agentos.calls.results:OUTPUT_LIMIT": "characters of JSON that are kept as output",
+    "agentos.calls.results:STATE_LIMIT": "characters of JSON that are kept as state, as meta and as an error's details",
     "agentos.calls.invocation:DEPTH_LIMIT": "how deep tools may call tools",
     "agentos.access.proposals:PENDING_LIMIT": "proposals of one principal that wait at once",
     "agentos.access.idempotency:KEY_LIMIT": "characters of an idempotency key",

@@ -601,7 +601,7 @@ def test_a_header_that_says_something_else_leads_nowhere_else(tools, tree, every
 
 
 def test_folders_that_stand_in_names_alone_are_counted(tools, tree):
-    """Five thousand names of a kilobyte made two and a half million folders, and a gigabyte of memory."""
+    """Five thousand names of a kilobyte stand for over two million folders: to list them took more than a gigabyte."""
     zip_with(tree / "x", *(f"{number}/{'/'.join('abcdefgh')}" for number in range(50)))
 
     assert "more than 200 files and folders" in refusal(tools(max_members=100))
