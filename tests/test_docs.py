@@ -72,6 +72,7 @@ def test_links_between_pages_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.proof
 def test_make_run_shows_the_stacks():
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "run.py")],

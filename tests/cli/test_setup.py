@@ -154,6 +154,7 @@ def test_without_a_terminal_nothing_is_asked(folder):
 # -- new pack ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_a_new_pack_has_tests_that_pass(folder, command, flavour):
     told = command("new", "pack", "my-pack", "--flavour", flavour, "--into", "packs", "--json")

@@ -35,6 +35,7 @@ def fits(said, expected):
     return re.fullmatch(re.sub(r"(\\ )+", r"\\ +", pattern), said, re.DOTALL) is not None
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_says_what_happens(page, shell):
     here, run = shell

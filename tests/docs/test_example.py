@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 RUN = Path(__file__).parents[2] / "examples" / "run.py"
 
 
+@pytest.mark.proof
 def test_the_tour_tells_of_the_slip_once_and_in_its_place():
     env = {name: value for name, value in os.environ.items() if not name.startswith("AGENTOS_")}
     done = subprocess.run(

@@ -3,6 +3,7 @@
 import pytest
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
+pytestmark = pytest.mark.proof
 
 
 @pytest.fixture(scope="module")

@@ -65,6 +65,7 @@ def test_links_lead_somewhere(page):
     assert faults(page, page.read_text("utf-8"), read_file) == []
 
 
+@pytest.mark.proof
 def test_links_of_generated_pages_lead_somewhere(reference):
     made = {(ROOT / "docs" / "reference" / path).resolve(): text for path, text in reference.items()}
     wrong = [

@@ -601,6 +601,7 @@ async def turns(count):
         await asyncio.sleep(0)
 
 
+@pytest.mark.proof
 async def test_killed_a_hundred_times_under_load_every_call_has_one_result_and_nothing_is_left(tmp_path):
     """Kill the server at random moments while callers call: the host lives and recovers, every time."""
     rounds, chance, mark = 100, random.Random(7), str(tmp_path / "mark")
