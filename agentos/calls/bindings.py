@@ -4,6 +4,7 @@ import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -121,13 +122,14 @@ def _bound(ready: ReadyTool, sealed: Callable[[Any], str]) -> BoundTool:
 
 
 def _origin(ready: ReadyTool) -> list[Any]:
-    """Return all that is known of where a tool's pack came from."""
+    """Return where a tool's pack came from, as the manifest says it: hosts on one store have folders of their own."""
     source, entry = ready.entry.source, ready.owner.context.manifest_entry
     if entry is None:
         return [source.origin, source.identifier]
+    origin = None if Path(source.origin).is_absolute() else source.origin
     factory = None if isinstance(entry.factory, ExtensionPack) else entry.factory
     maker = _plain(getattr(factory, "bound_to", factory))
-    return [source.origin, source.identifier, entry.module, entry.package, maker]
+    return [origin, source.identifier, entry.module, entry.package, maker]
 
 
 def _plain(value: Any, around: tuple[int, ...] = ()) -> Any:

@@ -372,14 +372,17 @@ class _View:
         word = self.words[self.at]
         return f"-{word}" if self.bundled and self.at == self.place + 1 and word[:1] != "-" else word
 
-    def value_of(self, options: frozenset[str]) -> tuple[str, str] | None:
-        """Return the first of *options* that the word is, with the value that is in one word with it."""
+    def values_of(self, options: frozenset[str]) -> Iterator[tuple[str, str]]:
+        """Yield each of *options* that the word may be, with the value that is in one word with it."""
         for given in options:
             before, _, option = given.rpartition(":")
             value = _value_in(self.word, option)
             if value is not None and (":" not in given or self._stands_behind(before)):
-                return option, value
-        return None
+                yield option, value
+
+    def is_one_of(self, options: frozenset[str]) -> bool:
+        """Tell whether the word may be one of *options*."""
+        return any(True for _ in self.values_of(options))
 
     def _stands_behind(self, word: str) -> bool:
         if not word:
@@ -394,7 +397,7 @@ def _by_options(launcher: Launcher, words: Words, place: int, operand: int) -> I
     for at in range(place + 1, len(words)):
         view = _View(words, place, operand, at, launcher.bundled)
         yield from _by_option(launcher, view)
-        if at + 1 < len(words) and view.value_of(launcher.commands):
+        if at + 1 < len(words) and view.is_one_of(launcher.commands):
             yield Launch(at + 1, start=at + 1)
             first_command = first_command or at + 1
     if first_command is not None:
@@ -402,13 +405,13 @@ def _by_options(launcher: Launcher, words: Words, place: int, operand: int) -> I
 
 
 def _by_option(launcher: Launcher, view: _View) -> Iterator[Launch]:
-    if view.value_of(launcher.deletes):
+    if view.is_one_of(launcher.deletes):
         yield Launch(view.at, line="rm -r -- .")
-    if found := view.value_of(launcher.lines):
+    for found in view.values_of(launcher.lines):
         yield from (Launch(at, line=value) for at, value in _values(view, *found))
-    if found := view.value_of(launcher.settings):
+    for found in view.values_of(launcher.settings):
         yield from (Launch(at, line=_set_by(value)) for at, value in _values(view, *found))
-    if launcher.hint is None and view.value_of(launcher.code):
+    if launcher.hint is None and view.is_one_of(launcher.code):
         yield Launch(min(view.at + 1, len(view.words)))
 
 

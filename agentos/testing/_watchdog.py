@@ -163,12 +163,13 @@ class Watchdog:
             finally:
                 late = not task.done()
                 task.cancel()
-        if late:
-            return await _wait_for_end_of(task, before, seconds, grace)
+        late_end = await _wait_for_end_of(task, before, seconds, grace) if late else None
+        if self._has_interrupted and not isinstance(late_end, EndlessCall):  # what it made of that is not its result
+            return f"the call kept the event loop to itself for more than {seconds:g} s"
+        if late_end is not None:
+            return late_end
         with Border() as border:  # a call never raises: it has to be told
             result = task.result()
-        if self._has_interrupted:  # and what it made of that is not its result
-            return f"the call kept the event loop to itself for more than {seconds:g} s"
         return result if border.error is None else f"the call raised {type(border.error).__name__}: {border.error}"
 
 

@@ -16,6 +16,7 @@ from agentos import (
     PUBLIC,
     AgentOS,
     Descriptor,
+    ExtensionManifest,
     ExtensionPack,
     PackEntry,
     ProposalError,
@@ -225,6 +226,20 @@ async def test_a_pack_from_another_file_is_refused(way, tmp_path):
     before, after = in_file(tmp_path, identifier="p"), in_file(tmp_path / "other", identifier="p")
 
     assert_refused(await way([before], [after]), "the origin of p:act changed")
+
+
+async def test_a_project_in_another_folder_is_the_same(way, tmp_path):
+    """Hosts on one store have it where they like: what the manifest says of the pack is what counts."""
+    packs = []
+    for name in ("here", "there"):
+        folder = tmp_path / name
+        folder.mkdir()
+        in_file(folder, identifier="p")
+        (file,) = folder.glob("*.py")
+        manifest = {"packs": [{"module": file.name, "identifier": "p"}]}
+        packs.append(ExtensionManifest.from_dict(manifest, folder=folder).packs)
+
+    assert (await way(list(packs[0]), list(packs[1]))).success
 
 
 async def test_a_pack_from_a_file_instead_of_a_factory_is_refused(way, tmp_path):

@@ -98,6 +98,7 @@ def test_any_mixture_gets_an_answer(words):
 
 
 DENIED = [
+    "hyperfine '-psudo rm -rf x' true",
     "taskset -c 0 rm -rf x",
     "taskset 0x1 rm -rf x",
     "setpriv --reuid 1000 --clear-groups rm -rf x",
