@@ -350,10 +350,18 @@ class Storm:
             ending.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await ending
-        await self.end_host()  # one that was cancelled before it began did nothing
+        await self.until_done(self.end_host)  # one that was cancelled before it began did nothing
 
     async def end_host(self):
         await self.manager.shutdown()
+
+    async def until_done(self, begin):
+        """Do something in a task of its own, since foreign code may cancel that; again until it is done."""
+        while True:
+            task = asyncio.create_task(begin())
+            await asyncio.wait({task})
+            if not task.cancelled():
+                return task.result()
 
     async def quiet(self):
         """Wait until nothing is under way; who hangs is named."""
@@ -364,7 +372,7 @@ class Storm:
         if self.under_way:
             stacks = "\n".join(str(task.get_stack()) + str(task.get_coro()) for task in self.under_way)
             pytest.fail(f"{len(self.under_way)} steps hang:\n{stacks}")
-        await self.manager.events.deliver()
+        await self.until_done(self.manager.events.deliver)
         for _ in range(20):
             await asyncio.sleep(0)
         if self.under_way:  # a listener began something
