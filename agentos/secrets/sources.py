@@ -146,7 +146,9 @@ class SecretSources:
             if self._is_last and self._first(self._others(id, {})) is not None:
                 continue
             if again or id not in self._fetched:
-                self._fetched[id] = await self._ask(id)
+                answer = await self._ask(id)
+                if again or id not in self._fetched:  # else somebody else's answer came first, and counts already
+                    self._fetched[id] = answer
 
     async def _ask(self, id: str) -> str | None:
         assert self._vault is not None  # noqa: S101 - told by the caller

@@ -656,6 +656,29 @@ async def test_a_registration_under_way_ends_before_the_shutdown_or_is_refused()
     assert log in ([], [("+", "x"), ("-", "x")])
 
 
+async def test_the_answer_of_a_vault_that_counts_already_is_not_replaced_by_a_later_one():
+    """Two packs ask for one secret at the same time; nobody would judge the first one again."""
+    answers = [asyncio.get_running_loop().create_future() for _ in range(2)]
+    asked = iter(answers)
+
+    async def vault(id):
+        return await next(asked)
+
+    manager = ExtensionManager(secrets=vault)
+    needs = [SecretRequirement("k")]
+    loads = [
+        asyncio.create_task(manager.load_pack(pack(name, descriptor(name, required_secrets=needs)))) for name in "ab"
+    ]
+    await turns()
+    answers[0].set_result("value-of-k")
+    await loads[0]
+    answers[1].set_result(None)
+    await loads[1]
+
+    assert [manager.registry("tool").get_active(name) is not None for name in "ab"] == [True, True]
+    await manager.shutdown()
+
+
 # -- who cancels -----------------------------------------------------------------------------------------------------
 
 CTRL_C = """
