@@ -117,13 +117,13 @@ class PackLifecycle:
 
     async def _bring_in(self, change: Change, new: LoadedPack, old: LoadedPack | None) -> None:
         """Put a pack's descriptors on their stacks and take those of *old* off: what each of them has by then."""
-        declared, standing = list(new.slots), {} if old is None else old.slots
+        standing = {} if old is None else old.slots
         offered: list[Slot] = []
         taken: list[Slot] = []
 
         def alter() -> Collection[Slot]:
-            # Its hook may have bound or taken back some of what it declares: those slots are on their stacks, or gone.
-            offered.extend(slot for slot in declared if slot in new.slots)
+            # Its hook may have exchanged some of what it declares: those slots are on their stacks, or gone.
+            offered.extend(slot for slot in new.slots if not slot.is_stacked)
             taken.extend(standing)
             self._exchange(taken, offered)
             return set(offered)
@@ -131,7 +131,7 @@ class PackLifecycle:
         def undo() -> None:
             self._exchange(offered, [slot for slot in taken if slot in standing and not slot.is_stacked])
 
-        await self._activator.attempt(change, lambda: keys_of((*declared, *standing)), alter, undo)
+        await self._activator.attempt(change, lambda: keys_of((*new.slots, *standing)), alter, undo)
         for slot in taken:
             if not slot.is_stacked:
                 standing.pop(slot, None)
