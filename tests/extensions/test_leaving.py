@@ -147,6 +147,26 @@ async def test_what_a_new_pack_registered_goes_before_its_last_hook_when_its_loa
     assert log == [("+", "extra"), ("+", "x"), ("-", "extra"), ("-", "pack")]
 
 
+async def test_what_a_pack_declares_is_in_force_though_it_failed_to_exchange_it_while_it_was_loaded(manager):
+    step, tasks = Step(fails=True), []
+
+    async def exchange_meanwhile(context):
+        other = descriptor("x", on_activate=step)
+        tasks.append(asyncio.create_task(context._port.exchange("tool", [other])))
+        await step.reached.wait()
+
+    loading = asyncio.create_task(manager.load_pack(pack("p", descriptor("x"), on_activate=exchange_meanwhile)))
+    await step.reached.wait()
+    await turns()
+    step.go_on.set()
+    outcome = await loading
+    with pytest.raises(HookError):
+        await tasks[0]
+
+    assert outcome.status == "loaded"
+    assert manager.registry("tool").get_active("x") is not None
+
+
 # -- unloading ------------------------------------------------------------------------------------------------------
 
 
