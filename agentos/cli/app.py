@@ -262,7 +262,7 @@ def app_of(context: click.Context) -> App:
 def completing(names: Callable[[App], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Return what completes one of *names*, as click asks for it; nothing where they can't be found out."""
 
-    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click passes all three
         from agentos.errors import AgentOSError
 
         with contextlib.suppress(click.ClickException, AgentOSError, OSError):

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentos.access.admission import StoreKeeper
 from agentos.access.audit import Audit
@@ -46,9 +46,13 @@ class Records:
         self.proposals = Proposals(store, self.audit, time.time)
         self.grants = Grants(store, self.audit, find=lambda _: None, masker=masker, clock=time.time)
         self.pins = Pins(store, self.audit, mode=mode, lock=lock, masker=masker, clock=time.time)
-        given = {"lock": lock, "is_strict": mode == "strict", "logger": MaskingLogger("agentos", masker)}
-        self.keeper = StoreKeeper(store, self.audit, self.pins, clock=time.time, **given)  # type: ignore[arg-type]
-        self.onlooker = Onlooker(store, self.audit, self.pins, clock=time.time, **given)  # type: ignore[arg-type]
+        given: dict[str, Any] = {
+            "lock": lock,
+            "is_strict": mode == "strict",
+            "logger": MaskingLogger("agentos", masker),
+        }
+        self.keeper = StoreKeeper(store, self.audit, self.pins, clock=time.time, **given)
+        self.onlooker = Onlooker(store, self.audit, self.pins, clock=time.time, **given)
 
     async def proposals_like(self, beginning: str) -> list[str]:
         """Return the ids of the proposals that begin so, whatever became of them."""
