@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PACKS := $(wildcard packs/*/pyproject.toml)
-EDITABLE := $(foreach pack,$(patsubst %/pyproject.toml,%,$(PACKS)),-e ./$(pack))
+SOURCES := $(PACKS:%/pyproject.toml=%)
+EDITABLE := $(SOURCES:%=-e ./%)
 # What the example manifest names; the other packs bring larger libraries and come with the tests.
 SHOWN := $(foreach pack,common calculator datetime giphy files sqlite-memory tasks,-e ./packs/$(pack))
 
@@ -13,7 +14,7 @@ PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run environment test suite proofs mutants check conformance lint format types coverage docs bench search-quality wheel clean
+.PHONY: help run environment test suite proofs mutants check conformance lint format types coverage docs reference bench search-quality guard-quality wheels clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,6 +25,7 @@ $(VENV)/.pip:
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.pip pyproject.toml $(PACKS)
+	$(BIN)/python -m pip uninstall -qq --yes agentos  # our former name, which is another project's
 	$(BIN)/python -m pip install --quiet -e '.[cli]' $(SHOWN)
 	@touch $@
 
@@ -79,14 +81,28 @@ conformance: $(VENV)/.dev  ## Run MCP's official conformance suite and inspector
 docs: $(VENV)/.dev  ## Build the documentation into build/docs, offline
 	$(BIN)/python -m sphinx -W --keep-going -d build/doctrees -b html docs build/docs
 
+reference: $(VENV)/.dev  ## Write the pages of the reference in docs/ from the code, for whoever reads them without the site
+	cd docs && ../$(BIN)/python -m _generate reference
+
 bench: $(VENV)/bench/.ready  ## Measure (twenty minutes)
 	$(VENV)/bench/bin/python -m benchmarks
 
 search-quality: $(VENV)/.dev  ## Tell how often a search for tools finds what was meant (needs the public sets)
 	$(BIN)/python -m benchmarks.search_quality
 
-wheel: $(VENV)/.dev  ## Build the wheel into dist/
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+# AgentDojo brings the clients of several providers: in an environment of its own.
+$(VENV)/guards/.ready: pyproject.toml $(PACKS)
+	$(PYTHON) -m venv $(VENV)/guards
+	$(VENV)/guards/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)/guards/bin/python -m pip install --quiet -e . -e ./packs/common -e ./packs/secret-guard -e ./packs/pii-guard -e ./packs/injection-guard agentdojo
+	@touch $@
+
+guard-quality: $(VENV)/guards/.ready  ## Tell how well the guard packs find what they look for, on corpora in ../shared/data and AgentDojo
+	$(VENV)/guards/bin/python -m benchmarks.guard_quality
+
+wheels: $(VENV)/.pip  ## Build the wheels of agentos and of every pack into dist/, to install from
+	$(BIN)/python -m pip install --quiet hatchling
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . $(SOURCES:%=./%)
 
 clean:  ## Remove what was made here
 	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -1,10 +1,12 @@
 """What the tests of agentos and of the packs share."""
 
+import gc
 import logging
 import os
 import signal
 
 import pytest
+import warm_starts
 from hypothesis import HealthCheck, settings
 from thorough import examples
 
@@ -25,6 +27,21 @@ signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+warm_starts.install()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Look for no garbage while twenty thousand tests come to be, and let what came count as old."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.unfreeze()
+        gc.enable()
+
+
 def pytest_make_parametrize_id(val, argname):
     """Name bytes by their place: with what they hold, such as a time, the workers would collect different tests."""
     return argname if isinstance(val, bytes) else None
@@ -32,13 +49,14 @@ def pytest_make_parametrize_id(val, argname):
 
 LONGEST = (
     *("cli/test_interrupts.py", "packs/test_curated_packs.py", "access/test_crashes.py", "testing/test_bad_packs.py"),
+    *("packs/test_install_lines.py",),
     *("access/test_races.py", "cli/test_serve.py", "tests/test_docs.py", "access/test_properties.py"),
     *("docs/test_site.py", "packs/test_wheels.py", "cli/test_golden.py", "cli/test_doctor.py", "access/test_audit.py"),
 )
 """The files that take longest. They begin first, so that in the end no worker waits long for another."""
 
 
-SAMPLE = 6
+SAMPLE = 4
 """How many cases of a test with many belong to `make test`; the others belong to the proofs."""
 
 

@@ -2,9 +2,11 @@
 
 AgentOSError
 ├── ManifestError            a manifest, override file or catalog that can't be used; `problems` lists every mistake
+├── OptionsError             a pack's options that can't be used; `problems` lists every mistake
 ├── PackLoadError            a pack that could not be loaded; `key`, `origin`
 │   └── UnknownPackError     no pack of that key is loaded
 ├── DescriptorError          a descriptor that can't be registered
+│   └── KindError            a kind that can't be declared, or whose name is a known one's misspelled
 ├── HookError                a lifecycle hook that raised or took too long; `where`
 ├── SecretError              a secret that can't be read or set
 │   └── SecretNotDeclaredError
@@ -12,6 +14,14 @@ AgentOSError
 ├── ToolDefinitionError      a function that can't be a tool as it is written; `function`, `parameter`
 ├── RuleError                a rule over arguments that can't be used as it is written; `place`
 ├── NotPermittedError        a pack did what its manifest entry does not permit
+├── GuardrailBlockedError    a guardrail let a text not pass; `guard`, `code`, `reason`, `stage`
+├── RequiredGuardrailError   required guardrails that are not in force; `missing`
+├── ResponseRefusedError     a response that a required processor could not process; `processor`
+├── WorkerDiedError          the worker of a pack that died, or can't be had; `pack`, `why`, `may_have_run`
+├── MemoryProviderError      what was to be remembered or forgotten could not be; `provider`
+├── PersonaError             a persona that is not in force, or whose prompt can't be made; `persona`
+├── PlanningError            a plan that can't be made or kept true; `strategy`
+├── WrongPrincipalError      what belongs to one principal was used for another; `owner`, `given`
 ├── StoreError               the store can't be opened, read or written
 └── ManagerClosedError       a change asked of a manager that was shut down
 
@@ -19,7 +29,7 @@ Every error says what happened (`message`) and, where there is one, the way out 
 is in attributes: nobody has to read a text again to know what it is about.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -57,6 +67,16 @@ class ManifestError(AgentOSError, ValueError):
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__(f"{origin} has {count}:\n{lines}")
         self.origin = origin
+        self.problems = tuple(problems)
+
+
+class OptionsError(AgentOSError, ValueError):
+    """A pack's options that can't be used; `problems` has every mistake. Values are not told: they may be secrets."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        lines = [str(problem) for problem in problems]
+        head = [] if len(lines) == 1 else [f"the options have {len(lines)} problems:"]
+        super().__init__("\n  ".join([*head, *lines]))
         self.problems = tuple(problems)
 
 
@@ -140,8 +160,109 @@ class NotPermittedError(AgentOSError):
         self.permission = permission
 
 
+class KindError(DescriptorError):
+    """A kind that can't be declared, or a descriptor whose kind is a known one's misspelled."""
+
+
+class GuardrailBlockedError(AgentOSError):
+    """A guardrail let a text not pass. The text itself is in no attribute."""
+
+    def __init__(self, guard: str, code: str | None, reason: str, stage: str) -> None:
+        super().__init__(reason or "no reason given", about=f"the guardrail {guard!r} blocked the {stage}: ")
+        self.guard = guard
+        self.code = code
+        self.reason = reason
+        self.stage = stage
+
+
+class RequiredGuardrailError(AgentOSError):
+    """Required guardrails that are not in force: nothing is let through without them."""
+
+    def __init__(self, missing: Mapping[str, str]) -> None:
+        shown = "; ".join(f"{id} ({why})" for id, why in missing.items())
+        hint = "Load a pack that offers each, or take it out of required_guardrails"
+        super().__init__(f"required guardrails that are not in force: {shown}", hint=hint)
+        self.missing = tuple(missing)
+
+
+class ResponseRefusedError(AgentOSError):
+    """A required response processor could not process a response."""
+
+    def __init__(self, processor: str, why: str) -> None:
+        super().__init__(why, about=f"the response was refused: its required processor {processor!r} ")
+        self.processor = processor
+
+
+class WorkerDiedError(AgentOSError):
+    """The worker of a pack died while it was asked for something, or can't be had to be asked."""
+
+    def __init__(self, pack: str, why: str, *, may_have_run: bool) -> None:
+        effect = "what was asked for may have been done" if may_have_run else "nothing was done"
+        super().__init__(f"{why}; {effect}", about=f"the worker of pack {pack!r}: ")
+        self.pack = pack
+        self.why = why
+        self.may_have_run = may_have_run
+
+
+class MemoryProviderError(AgentOSError):
+    """A memory-provider could not keep or delete what it was asked to, or there is none."""
+
+    def __init__(self, provider: str | None, why: str) -> None:
+        hint = "load a pack that offers one, such as sqlite-memory" if provider is None else None
+        super().__init__(why, hint=hint)
+        self.provider = provider
+
+
+class NotSentError(AgentOSError):
+    """A channel's message was certainly not sent: it is tried again, after *retry_after* seconds at the least.
+
+    With *is_final* it is not: the service will never take it.
+    """
+
+    def __init__(self, why: str, *, retry_after: float | None = None, is_final: bool = False) -> None:
+        super().__init__(why)
+        self.retry_after = retry_after
+        self.is_final = is_final
+
+
+class ChannelError(AgentOSError, LookupError):
+    """A channel or a dead letter that is not there, or can't be used so."""
+
+
+class PersonaError(AgentOSError, LookupError):
+    """A persona that is not in force, or whose prompt can't be made."""
+
+    def __init__(self, persona: str, message: str) -> None:
+        super().__init__(message)
+        self.persona = persona
+
+
+class PlanningError(AgentOSError):
+    """A planning-strategy failed, or there is none."""
+
+    def __init__(self, strategy: str | None, message: str) -> None:
+        super().__init__(message)
+        self.strategy = strategy
+
+
+class WrongPrincipalError(AgentOSError, ValueError):
+    """What was made for one principal was used for another."""
+
+    def __init__(self, what: str, owner: str, given: str) -> None:
+        super().__init__(f"{what} was made for {owner!r}, not for {given!r}", hint=f"make one for {given!r}")
+        self.owner = owner
+        self.given = given
+
+
 class StoreError(AgentOSError):
-    """The store can't be opened, read or written."""
+    """The store can't be opened, read or written.
+
+    One that is `unavailable` says nothing of what is in it: the disk is full, somebody has it locked, the key is gone.
+    """
+
+    def __init__(self, message: str = "", *, hint: str | None = None, unavailable: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.unavailable = unavailable
 
 
 class ManagerClosedError(AgentOSError):

@@ -19,13 +19,14 @@ import benchmarks
 from benchmarks._measure import Effort, Measurement, Row
 
 HEADER = ("what", "ours", "beside", "theirs", "ratio", "half of the turns", "goal")
-PEERS = ("agentos", "attrs", "cattrs", "pluggy", "stevedore", "mcp", "fastmcp")
+PEERS = ("agentos-host", "attrs", "cattrs", "pluggy", "stevedore", "mcp", "fastmcp")
 
 
 def find() -> dict[str, list[Measurement]]:
     """Return the measurements of every module here, by the module's name."""
     names = [found.name for found in pkgutil.iter_modules(benchmarks.__path__) if not found.name.startswith("_")]
-    return {name: importlib.import_module(f"benchmarks.{name}").MEASUREMENTS for name in names}
+    modules = {name: importlib.import_module(f"benchmarks.{name}") for name in names}
+    return {name: module.MEASUREMENTS for name, module in modules.items() if hasattr(module, "MEASUREMENTS")}
 
 
 def choose(names: Sequence[str], known: dict[str, list[Measurement]]) -> list[Measurement]:

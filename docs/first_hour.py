@@ -173,7 +173,7 @@ STEPS = (
         [
             Command("agentos tools list"),
             Command("agentos why tool:find_gif"),
-            Command("agentos secrets set giphy.apiKey", [("(not shown): ", "a-key-from-giphy\n")]),
+            Command("agentos secrets add giphy.apiKey", [("(not shown): ", "a-key-from-giphy\n")]),
             Command("agentos why tool:find_gif"),
             Command('agentos tools call find_gif words="a dancing cat"'),
         ],
@@ -353,7 +353,8 @@ def _times(hour: list[list[File | Done]]) -> Iterator[str]:
 
 def untimed(page: str) -> str:
     """Return a page without what differs from run to run."""
-    return re.sub(r"^Measured .*$", "Measured.", re.sub(r"\b\d+\.\d s\b", "... s", page), flags=re.MULTILINE)
+    page = re.sub(r"\b\d+\.\d s\b", "... s", re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "...", page))
+    return re.sub(r"^Measured .*$", "Measured.", page, flags=re.MULTILINE)
 
 
 def measured() -> str:

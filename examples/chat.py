@@ -18,7 +18,7 @@ from agentos.turn.chat import run_turn
 try:
     from openai import AsyncOpenAI
 except ModuleNotFoundError:
-    sys.exit("This example needs the openai SDK: pip install 'agentos[openai]'")
+    sys.exit("This example needs the openai SDK: pip install 'agentos-host[openai]'")
 
 
 @tool(effect="read", required_access=PUBLIC)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from agentos import PUBLIC, Descriptor, ExtensionPack, PackContext, ToolContext, tool
+from agentos import PUBLIC, ExtensionPack, PackContext, Persona, ToolContext, tool
 
 
 @tool(effect="read", required_access=PUBLIC)
@@ -14,9 +14,10 @@ async def greet(name: Annotated[str, "Whom to greet"], *, context: ToolContext) 
 def create_extension_pack(context: PackContext) -> ExtensionPack:
     """Return the pack; the word to greet with comes from the manifest entry's options."""
     context.logger.info("greeting with %r", context.options.get("word"))
+    friendly = Persona("friendly", "Kind and short.", "Be kind, and answer in one sentence.", tools="greet")
     return ExtensionPack(
         name="hello",
         version="1.0.0",
         description="Greets people.",
-        descriptors=[greet, Descriptor("persona", "friendly", {"tone": "friendly"})],
+        descriptors=[greet, friendly],
     )

@@ -1,4 +1,4 @@
-"""What `make run` shows: the command `agentos` on an example manifest, from the stacks to an approved call."""
+"""What `make run` shows: the command `agentos` on an example manifest, from the stacks to a pack that crashes."""
 
 import json
 import os
@@ -59,6 +59,9 @@ def main() -> None:
         run(folder, "--principal", "ada", "approvals", "approve", waiting["proposals"][0]["id"], "--yes")
         run(folder, "tools", "call", "read_notes")
         run(folder, "audit", "verify")
+    print(f"\n--- {len(SHOWN) + 2}. A pack crashes its process, and the host goes on ".ljust(100, "-"), flush=True)
+    print("\n$ python examples/survive.py", flush=True)
+    subprocess.run([sys.executable, str(HERE / "survive.py")], check=True)  # noqa: S603 - our own words
     print(
         "\nTry next, with `. .venv/bin/activate` and in the folder examples:\n"
         "  agentos --manifest manifest.toml doctor        what is wrong here, with the cure\n"

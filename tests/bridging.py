@@ -6,6 +6,8 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import warm_starts
+
 from agentos import AgentOS, ExtensionManifest, ToolCall
 from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.manifest_servers import server_entries
@@ -109,7 +111,7 @@ def note_others():
 
 def children():
     """Return the processes that the test started and that are not reaped, zombies included."""
-    return [pid for pid in _all_children() if pid not in _others]
+    return [pid for pid in _all_children() if pid not in _others | warm_starts.PIDS]
 
 
 def _all_children():

@@ -93,7 +93,7 @@ async def broken() -> str:
 def create_extension_pack(context):
     print("a pack that prints")
     tools = [add, echo, note, wipe, outer, slow, sleepy, broken]
-    return ExtensionPack("demo", "1.0", [*tools, Descriptor("persona", "friendly", {})])
+    return ExtensionPack("demo", "1.0", [*tools, Descriptor("mood", "friendly", {})])
 '''
 
 HOSTILE = '''

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from agentos import Descriptor, ExtensionPack
+from agentos import Descriptor, ExtensionPack, guardrail
 
 Log = list[tuple[str, str]]
 
@@ -28,6 +28,14 @@ def noting(log: Log, what: str, who: str, *, fails: bool = False, is_async: bool
     return async_hook if is_async else hook
 
 
+def _nothing(subject: Any, context: Any) -> None:
+    """Have nothing to say."""
+
+
+PAYLOADS = {"guardrail": guardrail(stage="input")(_nothing), "response-processor": _nothing}
+"""What kinds take that do not take anything."""
+
+
 def descriptor(
     id: str,
     who: str = "",
@@ -38,12 +46,12 @@ def descriptor(
     bad_off: str = "",
     **fields: Any,
 ) -> Descriptor[Any]:
-    """Return a descriptor whose payload is *who* and whose hooks are written to *log* as + and -."""
+    """Return a descriptor whose payload is *who*, or what its kind takes, and whose hooks are written to *log*."""
     who = who or id
     if log is not None:
         fields.setdefault("on_activate", noting(log, "+", who, fails=bool(bad_on)))
         fields.setdefault("on_deactivate", noting(log, "-", who, fails=bool(bad_off)))
-    return Descriptor(kind, id, who, **fields)
+    return Descriptor(kind, id, PAYLOADS.get(kind, who), **fields)
 
 
 def pack(name: str, *descriptors: Descriptor[Any], log: Log | None = None, **fields: Any) -> ExtensionPack:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 AGENTOS = [sys.executable, "-W", "error", "-m", "agentos.cli"]
 PATIENCE = 60.0
@@ -55,13 +55,14 @@ def run_in_terminal(
     argv: Sequence[str],
     *,
     width: int = 80,
-    inputs: Sequence[tuple[str, str]] = (),
+    inputs: Sequence[tuple[str, str | Callable[[], str]]] = (),
     cwd: object = None,
     env: Mapping[str, str] | None = None,
 ) -> Told:
     """Run *argv* in a pseudo-terminal of *width* columns and return all it wrote there.
 
-    *inputs* are pairs: when the first text was written, the second is typed. `"\\x03"` is Ctrl-C.
+    *inputs* are pairs: when the first text was written, the second is typed, or what a function returns. `"\\x03"` is
+    Ctrl-C.
     """
     with _started(argv, width, cwd, env) as (pid, fd):
         text = _conversation(fd, list(inputs))
@@ -69,6 +70,11 @@ def run_in_terminal(
     told = Told(text.replace("\r\n", "\n"))
     told.code = os.waitstatus_to_exitcode(status)
     return told
+
+
+def take_terminal():
+    """Make the terminal that is this process's input the one whose Ctrl-C it gets. For `preexec_fn`."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @contextlib.contextmanager
@@ -83,7 +89,7 @@ def _started(argv, width, cwd, env):
         cwd=cwd,
         env=environment(env),
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=take_terminal,
     )
     os.close(secondary)
     try:
@@ -96,7 +102,7 @@ def _started(argv, width, cwd, env):
         os.close(main)
 
 
-def _conversation(fd: int, inputs: list[tuple[str, str]]) -> str:
+def _conversation(fd: int, inputs: list[tuple[str, str | Callable[[], str]]]) -> str:
     """Read until the other end is closed, typing each text when what it waits for was written."""
     raw, seen, end = b"", 0, time.monotonic() + PATIENCE
     while True:
@@ -112,7 +118,8 @@ def _conversation(fd: int, inputs: list[tuple[str, str]]) -> str:
         raw += chunk
         while inputs and (at := raw.find(inputs[0][0].encode(), seen)) >= 0:
             seen = at + len(inputs[0][0].encode())
-            os.write(fd, inputs.pop(0)[1].encode())
+            typed = inputs.pop(0)[1]
+            os.write(fd, (typed() if callable(typed) else typed).encode())
     if inputs:
         raise AssertionError(f"never written: {inputs[0][0]!r}\n{raw.decode('utf-8', 'replace')}")
     return raw.decode("utf-8", "replace")

@@ -1,10 +1,10 @@
 """The keeper: what people decided about packs and definitions, remembered beyond one run."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentos.access.audit import Audit
 from agentos.access.pins import Pins
@@ -109,6 +109,10 @@ class StoreKeeper:
     def held_back(self, slot: Slot) -> str | None:
         """Say why *slot* has to wait for a person."""
         return self._pins.held_back(slot)
+
+    def accepted(self, owner: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return the definitions of an owner's tools that were accepted in earlier runs, by id."""
+        return self._pins.accepted_of(owner)
 
     def disabled(self, key: str) -> str | None:
         """Say since when the pack of *key* is disabled."""

@@ -68,8 +68,22 @@ class AuditHead:
 
 
 @attrs.frozen
+class AuditExtent:
+    """From where to where the chain goes: what a signature covers."""
+
+    first_seq: int
+    first_prev: str
+    seq: int
+    hash: str
+
+
+@attrs.frozen
 class AuditVerdict:
-    """What a verification found: fine, or the first link that is broken and how."""
+    """What a verification found: fine, or the first link that is broken and how.
+
+    Where the log could not be read to its end, for a reason that says nothing of the log itself (a full disk, a lock, a
+    key that is gone), it is not `ok`, and `broken_at` is None.
+    """
 
     ok: bool
     broken_at: int | None = None
@@ -275,7 +289,7 @@ class Audit:
         rows = []
         for body, closes in links:
             seq += 1
-            hash = _hash(seq, previous, body)
+            hash = record_hash(seq, previous, body)
             rows.append({"seq": seq, "prev": previous, "hash": hash, "body": body, "closes": closes})
             previous = hash
         _insert(connection, rows)
@@ -310,16 +324,11 @@ class Audit:
 
     async def _mark(self) -> None:
         """Note beside the key that the log was begun, once it was: emptying the tables must not look like never."""
-        from sqlalchemy import select
-
-        from agentos.store import schema
-
         await self._store.open()
         head = None if self._is_marked else await self._head()
         if head is None or self._fault_of_head(head) is not None or head["seq"] < head["first_seq"]:
             return
-        query = select(schema.audit.c.hash).where(schema.audit.c.seq == head["first_seq"])
-        first = await self._store.read(lambda connection: connection.execute(query).scalar())
+        first = await self._first_hash(head)
         self._is_marked = True
         try:
             if first is not None and self._store.mark() is None:
@@ -412,20 +421,29 @@ class Audit:
         row = await self._head()
         return AuditHead(0, GENESIS) if row is None else AuditHead(row["seq"], row["hash"])
 
-    async def export(self, target: str | Path | IO[str]) -> int:
-        """Write every record as a line of JSON, to a file or a stream; return how many."""
+    async def extent(self) -> AuditExtent:
+        """Return from where to where the chain goes now."""
+        await self._write()
+        row = await self._head()
+        first: Mapping[str, Any] = {"first_seq": 1, "first_prev": GENESIS, "seq": 0, "hash": GENESIS}
+        return AuditExtent(*((first if row is None else row)[key] for key in first))
+
+    async def export(self, target: str | Path | IO[str], *, last: int | None = None) -> int:
+        """Write every record as a line of JSON, up to number *last*, to a file or a stream; return how many."""
         await self._write()
         if not isinstance(target, str | Path):
-            return await self._export(target)
+            return await self._export(target, last)
         stream = await asyncio.to_thread(Path(target).open, "w", encoding="utf-8")
         try:
-            return await self._export(stream)
+            return await self._export(stream, last)
         finally:
             stream.close()
 
-    async def _export(self, stream: IO[str]) -> int:
+    async def _export(self, stream: IO[str], last: int | None) -> int:
         count = 0
         async for row in self._rows(None):
+            if last is not None and row["seq"] > last:
+                break
             line = {"seq": row["seq"], "prev": row["prev"], "hash": row["hash"], "body": row["body"]}
             stream.write(json.dumps(line, ensure_ascii=False) + "\n")
             count += 1
@@ -448,10 +466,31 @@ class Audit:
                 walk = _Walk(known)
                 fault = await self._fault(walk)
         except StoreError as error:
+            if error.unavailable:
+                return AuditVerdict(ok=False, reason=f"the log can't be read now: {error}", records=walk.count)
             fault = f"the log can't be read there: {error}"
         if fault is None:
             return AuditVerdict(ok=True, records=walk.count)
         return AuditVerdict(ok=False, broken_at=walk.last + 1, reason=fault, records=walk.count)
+
+    async def fault_of_ends(self) -> str | None:
+        """Say what is wrong with the head of the log or with its beginning, without a walk along it; None if nothing.
+
+        Nothing is written for it.
+        """
+        head = await self._head()
+        if head is None:
+            return self._fault_of_mark(None) or await self._fault_of_silence()
+        return self._fault_of_head(head) or self._fault_of_mark(await self._first_hash(head))
+
+    async def _first_hash(self, head: Mapping[str, Any]) -> str | None:
+        """Return the hash of the first record; None if there is none."""
+        from sqlalchemy import select
+
+        from agentos.store import schema
+
+        query = select(schema.audit.c.hash).where(schema.audit.c.seq == head["first_seq"])
+        return await self._store.read(lambda connection: connection.execute(query).scalar())
 
     async def _has_forgotten(self, walk: "_Walk") -> bool:
         """Tell whether a log without a store let its oldest records go while they were walked along."""
@@ -649,7 +688,8 @@ def _are(kind: type, *values: Any) -> bool:
     return all(type(value) is kind for value in values)
 
 
-def _hash(seq: int, previous: str, body: str) -> str:
+def record_hash(seq: int, previous: str, body: str) -> str:
+    """Return the hash of a record, which covers the one before it."""
     return hashlib.sha256(f"{seq}\n{previous}\n{body}".encode()).hexdigest()
 
 
@@ -663,7 +703,7 @@ def _fault_of_row(row: Mapping[str, Any], last: int, previous: str) -> str | Non
         return f"{missing} missing"
     if row["prev"] != previous:
         return f"record {row['seq']} does not follow the one before it"
-    if row["hash"] != _hash(row["seq"], row["prev"], row["body"]):
+    if row["hash"] != record_hash(row["seq"], row["prev"], row["body"]):
         return f"record {row['seq']} was changed: its hash does not fit its text"
     if (closed := _closed_by(row["body"])) is not None and row["closes"] != closed:
         return f"record {row['seq']} was changed: the proposal that it closes is not the one of its text"

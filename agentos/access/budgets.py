@@ -21,7 +21,8 @@ class Budget:
     """A limit for each principal: on every tool by itself, or on all tools together (`scope="principal"`).
 
     `calls` and `cost` count within `window` seconds, `concurrency` counts what runs at one moment. None is no limit.
-    What a call costs is said by its tool (`cost`, 1 by default).
+    What a call costs is said by its tool (`cost`, 1 by default). `counts="changes"` leaves out calls that only read;
+    `reads` is how many of those a principal may have running at one moment, of all tools together.
     """
 
     calls: int | None = 60
@@ -29,17 +30,21 @@ class Budget:
     cost: float | None = None
     concurrency: int | None = None
     scope: Literal["tool", "principal"] = "tool"
+    counts: Literal["all", "changes"] = "all"
+    reads: int | None = None
 
     def __attrs_post_init__(self) -> None:
-        for name in ("calls", "window", "cost", "concurrency"):
+        for name in ("calls", "window", "cost", "concurrency", "reads"):
             value = getattr(self, name)
-            whole = name in ("calls", "concurrency")
+            whole = name in ("calls", "concurrency", "reads")
             if (value is None and name != "window") or (_is_limit(value) and (not whole or isinstance(value, int))):
                 continue
             kind = "whole number" if whole else "number"
             raise ValueError(f"Budget.{name}: expected a positive {kind}, got {value!r}")
         if self.scope not in ("tool", "principal"):
             raise ValueError(f"Budget.scope: expected tool or principal, got {self.scope!r}")
+        if self.counts not in ("all", "changes"):
+            raise ValueError(f"Budget.counts: expected all or changes, got {self.counts!r}")
 
 
 def as_budgets(value: Budget | Iterable[Budget] | None) -> tuple[Budget, ...]:
@@ -78,6 +83,10 @@ class _Book(dict[tuple[str, str], _Account]):
     sweep_at = _SWEPT_FROM
     """At how many accounts it is looked again which are idle: at twice as many as there were left the last time."""
 
+    def __init__(self, concurrency_setting: str = "budget.concurrency") -> None:
+        super().__init__()
+        self.concurrency_setting = concurrency_setting
+
     def opened(self, key: tuple[str, str], budget: Budget, now: float) -> _Account:
         """Return a new account."""
         if len(self) >= self.sweep_at:
@@ -90,24 +99,45 @@ class _Book(dict[tuple[str, str], _Account]):
 
 @attrs.frozen
 class Refusal:
-    """Why there is no slot, and after how many seconds there will be one."""
+    """Why there is no slot, after how many seconds there will be one, and which setting is the limit."""
 
     reason: str
     retry_after: float | None
+    setting: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.reason} (the limit is the setting `{self.setting}`)"
 
 
 class Budgets:
     """Keeps the accounts of all budgets. A reservation takes a slot of each, or of none."""
 
-    def __init__(self, budgets: tuple[Budget, ...], clock: Callable[[], float] = time.monotonic) -> None:
-        self._books: list[tuple[Budget, _Book]] = [(one, _Book()) for one in budgets]
+    def __init__(
+        self,
+        budgets: tuple[Budget, ...],
+        clock: Callable[[], float] = time.monotonic,
+        books: list[tuple[Budget, _Book]] | None = None,
+    ) -> None:
+        self._books = [(one, _Book()) for one in budgets] if books is None else books
         self._clock = clock
-        self.has_any = bool(budgets)
-        self.counts_running = any(one.concurrency is not None for one in budgets)
+        self._reading: Budgets | None = None
+        self.has_any = bool(self._books)
+        self.counts_running = any(one.concurrency is not None for one, _ in self._books)
+
+    def of(self, effect: str) -> "Budgets":
+        """Return those that calls of an *effect* are counted by: the same accounts, as far as both are counted."""
+        if effect != "read":
+            return self
+        if self._reading is None:
+            at_once = [(_limit_of_reads(one), _Book("budget.reads")) for one, _ in self._books if one.reads is not None]
+            shared = [pair for pair in self._books if pair[0].counts == "all"]
+            self._reading = Budgets((), self._clock, [*shared, *at_once])
+        return self._reading
 
     def asking(self) -> "Budgets":
         """Return accounts for calls that ask: as many may ask as may run. Waiting for an answer is not running."""
-        return Budgets(tuple(attrs.evolve(one, concurrency=None) for one, _ in self._books), self._clock)
+        kept = (attrs.evolve(one, concurrency=None, reads=None) for one, _ in self._books)
+        return Budgets(tuple(kept), self._clock)
 
     def now(self) -> float:
         """Return the time that slots are counted by."""
@@ -122,7 +152,8 @@ class Budgets:
             account = book.get(key)
             if account is None:
                 account = book.opened(key, budget, now)
-            refusal = _refusal(budget, account, now, cost, tool if budget.scope == "tool" else "tools")
+            what = tool if budget.scope == "tool" else "tools"
+            refusal = _refusal(budget, account, now, cost, what, book.concurrency_setting)
             if refusal is not None:
                 return refusal
             accounts.append((budget, account))
@@ -170,18 +201,26 @@ def _give_back(account: _Account, tool: str, cost: float, at: float | None) -> N
             return
 
 
+def _limit_of_reads(budget: Budget) -> Budget:
+    return Budget(calls=None, window=budget.window, concurrency=budget.reads, scope="principal")
+
+
 def _is_idle(account: _Account, since: float) -> bool:
     return account.running == 0 and account.last() <= since
 
 
-def _refusal(budget: Budget, account: _Account, now: float, cost: float, what: str) -> Refusal | None:
+def _refusal(
+    budget: Budget, account: _Account, now: float, cost: float, what: str, concurrency_setting: str
+) -> Refusal | None:
     begin = now - budget.window
     calls = account.calls
     if calls is not None and len(calls) == calls.maxlen and calls[0] > begin:
         wait = calls[0] - begin
-        return Refusal(f"{budget.calls} calls of {what} in {budget.window:g} s are used up; {_later(wait)}", wait)
+        reason = f"{budget.calls} calls of {what} in {budget.window:g} s are used up; {_later(wait)}"
+        return Refusal(reason, wait, "budget.calls")
     if budget.concurrency is not None and account.running >= budget.concurrency:
-        return Refusal(f"{budget.concurrency} calls of {what} run already; wait for one to end", None)
+        reason = f"{budget.concurrency} calls of {what} run already; wait for one to end"
+        return Refusal(reason, None, concurrency_setting)
     if budget.cost is None:
         return None
     while account.spent and account.spent[0][0] <= begin:
@@ -189,9 +228,11 @@ def _refusal(budget: Budget, account: _Account, now: float, cost: float, what: s
     if account.total + cost <= budget.cost + 1e-9:
         return None
     if cost > budget.cost:
-        return Refusal(f"a call of {what} costs {cost:g}, more than the whole budget of {budget.cost:g}", None)
+        reason = f"a call of {what} costs {cost:g}, more than the whole budget of {budget.cost:g}"
+        return Refusal(reason, None, "budget.cost")
     wait = _until_enough(account, budget.cost - cost) - begin
-    return Refusal(f"{budget.cost:g} cost units in {budget.window:g} s are used up; {_later(wait)}", wait)
+    reason = f"{budget.cost:g} cost units in {budget.window:g} s are used up; {_later(wait)}"
+    return Refusal(reason, wait, "budget.cost")
 
 
 def _until_enough(account: _Account, room: float) -> float:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from agentos.access.audit import Audit, Link
-from agentos.access.policy import ToolPattern
 from agentos.access.shared_runs import SharedRun
 from agentos.base.canonical import canonical
 from agentos.base.foreign import to_the_end
 from agentos.errors import AgentOSError, StoreError
 from agentos.model.field_checks import fault_of_name
 from agentos.model.principal import Principal
+from agentos.model.tool_pattern import ToolPattern
 from agentos.rules.intervention import ArgumentPattern
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.store import Store

@@ -184,6 +184,13 @@ class Pins:
             if sight.data is not None
         ]
 
+    def accepted_of(self, owner: str) -> dict[str, Mapping[str, Any]]:
+        """Return the definitions of an owner's tools that are accepted, by id; none whose pin nobody vouches for."""
+        known = {id: self._known[id] for id in self._of_owner.get(owner, ())}
+        return {
+            id.partition(":")[2]: one.data for id, one in known.items() if one.kind == "tool" and one.data is not None
+        }
+
     # -- for the stacks ----------------------------------------------------------------------------------------
 
     def held_back(self, slot: Slot) -> str | None:

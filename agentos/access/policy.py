@@ -1,8 +1,6 @@
-"""What a host decided about calls, said once, and the one matcher for names of tools."""
+"""What a host decided about calls, said once."""
 
-import fnmatch
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -12,6 +10,7 @@ from agentos.access.budgets import Budget, as_budgets
 from agentos.access.gate import MODES, Mode
 from agentos.model.field_checks import fault_of_name
 from agentos.model.settings import Settings
+from agentos.model.tool_pattern import ToolPattern
 from agentos.tools.tool import Tool
 
 PINS = ("first-use", "strict", "off")
@@ -27,22 +26,6 @@ def _patterns(value: Iterable[str] | str) -> tuple[str, ...]:
 
 def _budgets(value: Any) -> tuple[Budget, ...]:
     return as_budgets(Budget(**value) if isinstance(value, Mapping) else value)
-
-
-@attrs.frozen
-class ToolPattern:
-    """What `deny` and the grants that forbid name: a tool, `pack:tool`, or a glob over either."""
-
-    text: str
-    _glob: re.Pattern[str] = attrs.field(init=False, repr=False, eq=False)
-
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_glob", re.compile(fnmatch.translate(self.text)))
-
-    def fits(self, tool: Tool, qualified_id: str) -> bool:
-        """Tell whether this is about a tool, by its id, its name or an alias."""
-        names = (qualified_id, tool.name, *tool.aliases)
-        return self.text in names or any(self._glob.match(name) for name in names)
 
 
 @attrs.frozen(kw_only=True)

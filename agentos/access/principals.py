@@ -57,4 +57,5 @@ def narrower(proposer: Principal, other: Principal | str | None) -> Principal:
     """Return *proposer* with no more than it holds as *other*; as it is, if that is somebody else or only a name."""
     if not isinstance(other, Principal) or other.key != proposer.key or other == proposer:
         return proposer
-    return other if EVERYTHING in proposer.held else other.narrow(proposer.held)
+    narrowed = other if EVERYTHING in proposer.held else other.narrow(proposer.held)
+    return narrowed.within(*proposer.bounds)

@@ -5,7 +5,7 @@ import hashlib
 import json
 import secrets
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,7 @@ from agentos.base.canonical import canonical, in_order
 from agentos.errors import AgentOSError, StoreError
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
+from agentos.model.tool_pattern import ToolBounds
 from agentos.stacks.rank import rank
 from agentos.store import Store
 from agentos.store.rows import PlainSql, fetch_all, inserting
@@ -43,6 +44,7 @@ class Proposal:
 
     `tool` is fully qualified, `arguments` are the validated ones that will run, `preview` is what a dry run said, else
     the arguments. `shadows` are the tools that this one stands in front of. `token` is there once, when it is made.
+    `session` is the id of the session and `call_id` the id that the caller gave the call, if there were any.
     """
 
     id: str
@@ -65,7 +67,11 @@ class Proposal:
     decided_by: str | None = None
     note: str | None = None
     parent: str | None = None
-    """The proposal that this one is an edited copy of."""
+    """The proposal that this one took the place of: it was edited, or expired and was asked again."""
+    session: str | None = None
+    call_id: str | None = None
+    flags: tuple[Mapping[str, Any], ...] = ()
+    """What guardrails found strange about the call: of each its guard, code, reason and stage."""
 
 
 @attrs.frozen(kw_only=True)
@@ -75,7 +81,6 @@ class Stored:
     proposal: Proposal
     arguments_hash: str
     entry_state: str
-    session_id: str | None
     idempotency_key: str | None
     is_genuine: bool
     attempts: int
@@ -95,6 +100,8 @@ class Proposals:
         """Arguments that hold a secret, and until when: never written, so they last no longer than this process."""
         self._unsaved: dict[str, tuple[Proposal, ToolResult]] = {}
         """What was applied here, and could not be written down yet."""
+        self.after_move: Callable[[str], Awaitable[None]] | None = None
+        """What is done when a proposal took a step here, which is written down then."""
 
     async def add(
         self,
@@ -102,13 +109,14 @@ class Proposals:
         *,
         secret: bool,
         replaces: str | None = None,
+        renews: bool = False,
         by: str | None = None,
         **bound: str | None,
     ) -> Proposal:
         """Write a new proposal and return it with its token, which is kept only as a hash.
 
         With *secret* the arguments stay in memory. *replaces* is the proposal that this one is an edit of, made by
-        *by*: it is closed in the same step, if it still waits.
+        *by*: it is closed in the same step, if it still waits. With *renews* it expired, and is asked again once.
         """
         token = secrets.token_urlsafe(32)
         await self._store.open()
@@ -127,7 +135,9 @@ class Proposals:
 
         def insert(connection: "Connection") -> None:
             self._check_room(connection, draft.principal.key)
-            if replaces is not None:
+            if replaces is not None and renews:
+                self._check_expired(connection, replaces)
+            elif replaces is not None:
                 values = {"note": f"edited: replaced by {draft.id}", **self._decided(by)}
                 if not self._move(connection, replaces, "proposed", "rejected", unexpired=True, **values):
                     raise ProposalError(f"proposal {replaces} does not wait any more and can't be edited")
@@ -141,7 +151,21 @@ class Proposals:
         if secret:
             kept = copy.deepcopy(dict(draft.arguments or {}))
             self._unwritten[draft.id] = draft.expires_at.timestamp(), kept
+        if replaces is not None and not renews:
+            await self._tell_move(replaces)
         return attrs.evolve(draft, token=token, arguments=copy.deepcopy(draft.arguments))
+
+    async def _tell_move(self, id: str) -> None:
+        if self.after_move is not None:
+            await self.after_move(id)
+
+    def _check_expired(self, connection: "Connection", id: str) -> None:
+        """Refuse to ask again about what did not expire, or was asked again already."""
+        row = _BY_ID.one(connection, id=id)
+        if row is None or row["state"] != "expired" or not self._vouched(row)[1]:
+            raise ProposalError(f"proposal {id} has not expired and can't be asked again")
+        if (later := _SUCCESSOR.one(connection, id=id)) is not None:
+            raise ProposalError(f"proposal {id} was asked again already, as {later['id']}")
 
     def _forget_oldest(self, connection: "Connection") -> None:
         """Keep what lies in memory within bounds."""
@@ -169,7 +193,7 @@ class Proposals:
             "id": draft.id,
             "token_hash": hash_of(token),
             "principal": draft.principal.key,
-            "principal_data": canonical(_principal_data(draft.principal)),
+            "principal_data": canonical(principal_data(draft.principal)),
             "tool": draft.tool,
             "arguments": None if secret else in_order(draft.arguments),
             "arguments_hash": self._store.seal(canonical(draft.arguments)),
@@ -182,6 +206,9 @@ class Proposals:
             "version": draft.version,
             "origin": draft.origin,
             "parent": draft.parent,
+            "flags": canonical(draft.flags) if draft.flags else None,
+            "session_id": draft.session,
+            "call_id": draft.call_id,
             "state": "proposed",
             "attempts": 0,
             "created_at": draft.created_at.timestamp(),
@@ -205,6 +232,17 @@ class Proposals:
         hash = hash_of(token)
         return await self._one(lambda connection: _BY_TOKEN.one(connection, hash=hash))
 
+    async def waiting_like(self, principal: str, tool: str, arguments: Mapping[str, Any]) -> list[Stored]:
+        """Return what waits for the same call of a principal, and can be applied; oldest first."""
+        same = {"principal": principal, "tool": tool, "hash": self._store.seal(canonical(arguments))}
+
+        def find(connection: "Connection") -> list[dict[str, Any]]:
+            rows = _LIKE.all(connection, **same, now=self._clock())
+            return [row for row in rows if not self._audit.is_closed(connection, row["id"])]
+
+        found = [self._stored(row) for row in await self._store.read(find)]
+        return [one for one in found if self.fault(one) is None]
+
     async def _one(self, find: "Callable[[Connection], dict[str, Any] | None]") -> Stored | None:
         await self.catch_up()
         row = await self._store.read(find)
@@ -222,6 +260,16 @@ class Proposals:
         rows = await self._store.read(lambda connection: fetch_all(connection, query))
         return [stored.proposal for stored in map(self._stored, rows) if stored.is_genuine]
 
+    async def unsettled(self) -> dict[str, str]:
+        """Return the state of each proposal that waits or is being applied, by its id."""
+        rows = await self._store.read(_UNSETTLED.all)
+        return {row["id"]: row["state"] for row in rows}
+
+    async def successor(self, id: str) -> str | None:
+        """Return the id of the proposal that took the place of another: an edit, or the same asked again."""
+        row = await self._store.read(lambda connection: _SUCCESSOR.one(connection, id=id))
+        return None if row is None else row["id"]
+
     def _stored(self, row: Mapping[str, Any]) -> Stored:
         row, is_genuine = self._vouched(row)
         state, result = self._fate(row)
@@ -232,7 +280,7 @@ class Proposals:
                 tool=row["tool"],
                 arguments=self._kept(row["id"]) if arguments is None else json.loads(arguments),
                 preview=json.loads(row["preview"]),
-                principal=_principal(json.loads(row["principal_data"])),
+                principal=stored_principal(json.loads(row["principal_data"])),
                 effect=row["effect"],
                 state=state,
                 created_at=_time(row["created_at"]),
@@ -247,10 +295,12 @@ class Proposals:
                 decided_by=row["decided_by"],
                 note=row["note"],
                 parent=row["parent"],
+                session=row["session_id"],
+                call_id=row["call_id"],
+                flags=tuple(json.loads(row["flags"] or "[]")),
             ),
             arguments_hash=row["arguments_hash"],
             entry_state=row["entry_state"],
-            session_id=row["session_id"],
             idempotency_key=row["idempotency_key"],
             is_genuine=is_genuine,
             attempts=row["attempts"],
@@ -285,6 +335,11 @@ class Proposals:
             return f"the proposal expired at {proposal.expires_at.isoformat(timespec='seconds')}; make the call again"
         if proposal.state != "proposed":
             return f"the proposal was used already: {_fate(proposal)}"
+        return self.fault_of_call(stored)
+
+    def fault_of_call(self, stored: Stored) -> str | None:
+        """Say what is wrong with what would run, whatever became of the proposal."""
+        proposal = stored.proposal
         if proposal.created_at.timestamp() > self._clock() + _SKEW:
             return "the proposal is from the future; this machine's clock went back"
         if proposal.arguments is None:
@@ -317,7 +372,10 @@ class Proposals:
             self._audit.extend(connection, link)
             return True
 
-        return await self._audit.write(take)
+        is_taken = await self._audit.write(take)
+        if is_taken:
+            await self._tell_move(proposal.id)
+        return is_taken
 
     async def finish(self, stored: Stored, result: ToolResult) -> None:
         """Write down how an applied proposal ended; where that can't be done, it is kept and tried again."""
@@ -360,6 +418,7 @@ class Proposals:
 
         await self._audit.write(end)
         self._unwritten.pop(proposal.id, None)
+        await self._tell_move(proposal.id)
 
     async def reject(self, id: str, reason: str, by: str | None) -> bool:
         """Close a proposal that waits; False if it does not wait any more."""
@@ -369,6 +428,7 @@ class Proposals:
         moved = await self._close(id, "rejected", link, unexpired=True, **values)
         if moved:
             self._unwritten.pop(id, None)
+            await self._tell_move(id)
         return moved
 
     async def _close(self, id: str, state: str, link: Link, **options: Any) -> bool:
@@ -461,12 +521,18 @@ _SEALED = (
 )
 
 
-_INSERT = inserting("proposals", (*_SEALED, "arguments", "seal"))
+_INSERT = inserting("proposals", (*_SEALED, "arguments", "flags", "call_id", "seal"))
 _BY_ID = PlainSql("SELECT * FROM proposals WHERE id = :id")
+_UNSETTLED = PlainSql("SELECT id, state FROM proposals WHERE state IN ('proposed', 'applying')")
+_SUCCESSOR = PlainSql("SELECT id FROM proposals WHERE parent = :id ORDER BY created_at, id")
 _BY_TOKEN = PlainSql("SELECT * FROM proposals WHERE token_hash = :hash")
 _WAITING = PlainSql(
     "SELECT count(*) AS waiting FROM proposals "
     "WHERE principal = :principal AND state = 'proposed' AND expires_at > :now"
+)
+_LIKE = PlainSql(
+    "SELECT * FROM proposals WHERE principal = :principal AND tool = :tool AND arguments_hash = :hash "
+    "AND state = 'proposed' AND expires_at > :now ORDER BY created_at, id"
 )
 _MOVE = PlainSql(
     "UPDATE proposals SET state = :state, owner = :owner, attempts = :attempts, decided_at = :decided_at, "
@@ -476,8 +542,13 @@ _MOVE = PlainSql(
 
 
 def sealed_text(row: Mapping[str, Any]) -> str:
-    """Return what of a row is sealed: all of it but the arguments, whose hash is."""
-    return "proposal\n" + canonical([row[key] for key in _SEALED])
+    """Return what of a row is sealed: all of it but the arguments, whose hash is.
+
+    Rows without flags or a call's id may be older than these.
+    """
+    flags = [] if row["flags"] is None else [row["flags"]]
+    call = [] if row["call_id"] is None else [{"call_id": row["call_id"]}]
+    return "proposal\n" + canonical([*(row[key] for key in _SEALED), *flags, *call])
 
 
 def _ended(result: ToolResult) -> ProposalState:
@@ -499,13 +570,17 @@ def _fate(proposal: Proposal) -> str:
     return words[proposal.state]
 
 
-def _principal_data(principal: Principal) -> dict[str, Any]:
+def principal_data(principal: Principal) -> dict[str, Any]:
+    """Return a principal as it is written down."""
     scopes = None if principal.scopes is None else sorted(principal.scopes)
-    return {"id": principal.id, "kind": principal.kind, "access": sorted(principal.access), "scopes": scopes}
+    data = {"id": principal.id, "kind": principal.kind, "access": sorted(principal.access), "scopes": scopes}
+    return {**data, "bounds": [one.as_data() for one in principal.bounds]} if principal.bounds else data
 
 
-def _principal(data: Mapping[str, Any]) -> Principal:
-    return Principal(data["id"], data["kind"], frozenset(data["access"]), data["scopes"])
+def stored_principal(data: Mapping[str, Any]) -> Principal:
+    """Return the principal that was written down."""
+    bounds = tuple(ToolBounds(**one) for one in data.get("bounds", ()))
+    return Principal(data["id"], data["kind"], frozenset(data["access"]), data["scopes"], bounds=bounds)
 
 
 def shadowed_by(entries: Iterable[Any], mine: Any) -> tuple[str, ...]:

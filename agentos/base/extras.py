@@ -11,4 +11,5 @@ def import_extra(module: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
-        raise ImportError(f"{error.name} is not installed; install it with: pip install 'agentos[{extra}]'") from None
+        way = f"pip install 'agentos-host[{extra}]'"
+        raise ImportError(f"{error.name} is not installed; install it with: {way}") from None

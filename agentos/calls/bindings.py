@@ -11,9 +11,12 @@ import attrs
 
 from agentos.access.proposals import Stored
 from agentos.base.canonical import canonical, digest
+from agentos.calls.call_plans import CallPlans
 from agentos.calls.tool_catalog import ToolCatalog
 from agentos.model.extension_pack import ExtensionPack
+from agentos.payloads.payload_context import owner_of
 from agentos.secrets.masking import safe_repr
+from agentos.stacks.entry import Entry, EntryState
 from agentos.tools.ready import ReadyTool
 from agentos.tools.tool import EFFECTS
 
@@ -46,6 +49,7 @@ class Bindings:
     """Says what of a tool a proposal is bound to, and how the tool differs from that later."""
 
     catalog: ToolCatalog
+    plans: CallPlans
     seal: Callable[[str], str]
     """Make a keyed hash of a text, with the key of the store."""
 
@@ -59,14 +63,31 @@ class Bindings:
         return _difference(stored.proposal.tool, kept, self._chain(ready))
 
     def place(self, ready: ReadyTool) -> str:
-        """Return what is kept of a tool: its state on its stack, and the tools in force there, the strongest first."""
+        """Return what is kept of a tool: its state on its stack, and the tools that take part, the strongest first.
+
+        Those are the tools in force there; of a call that names a shadowed tool it is that one alone.
+        """
         return f"{ready.entry.state} {canonical([attrs.astuple(one) for one in self._chain(ready)])}"
 
     def _chain(self, ready: ReadyTool) -> list[BoundTool]:
+        if ready.entry.state is EntryState.SHADOWED:
+            return [_bound(ready, lambda value: self.seal(canonical(value)))]
         standing = [entry for entry in self.catalog.registry.stack(ready.entry.id) if entry.state.in_force]
         # The tool itself as it was found: its options may be others by now.
         found = [ready if entry._slot is ready.slot else self.catalog.ready_of(entry) for entry in standing]  # noqa: SLF001 - our own
-        return [_bound(one, lambda value: self.seal(canonical(value))) for one in found if one is not None]
+        return [bound for one in found if one is not None for bound in self._with_middleware(one)]
+
+    def _with_middleware(self, ready: ReadyTool) -> list[BoundTool]:
+        """Return a tool and what runs around it."""
+
+        def sealed(value: Any) -> str:
+            return self.seal(canonical(value))
+
+        around = [
+            _bound_entry(one.entry, f"{one.qualified_id} around it", "", sealed)
+            for one in self.plans.of(ready).middleware
+        ]
+        return [_bound(ready, sealed), *around]
 
     def shown_beneath(self, ready: ReadyTool) -> Callable[[ReadyTool], bool]:
         """Return what tells whether a tool is one that *ready* wraps now: who approved *ready* was shown those."""
@@ -111,19 +132,22 @@ def _difference(tool: str, then: Sequence[BoundTool], now: Sequence[BoundTool]) 
 
 
 def _bound(ready: ReadyTool, sealed: Callable[[Any], str]) -> BoundTool:
-    entry = ready.entry
+    return _bound_entry(ready.entry, ready.qualified_id, ready.definition, sealed)
+
+
+def _bound_entry(entry: Entry, id: str, definition: str, sealed: Callable[[Any], str]) -> BoundTool:
     return BoundTool(
-        ready.qualified_id,
-        ready.definition,
+        id,
+        definition,
         entry.source.version,
-        sealed(["origin", *_origin(ready)]),
+        sealed(["origin", *_origin(entry)]),
         sealed(["options", _plain(entry.options)]),
     )
 
 
-def _origin(ready: ReadyTool) -> list[Any]:
-    """Return where a tool's pack came from, as the manifest says it: hosts on one store have folders of their own."""
-    source, entry = ready.entry.source, ready.owner.context.manifest_entry
+def _origin(standing: Entry) -> list[Any]:
+    """Return where an entry's pack came from, as the manifest says it: hosts on one store have folders of their own."""
+    source, entry = standing.source, owner_of(standing).context.manifest_entry
     if entry is None:
         return [source.origin, source.identifier]
     origin = None if Path(source.origin).is_absolute() else source.origin

@@ -1,13 +1,18 @@
 """ToolExecutor: calls of a registry's tools by name, and nothing else. A host decides about them as well."""
 
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
+from agentos.calls.active_middleware import MiddlewareStacks
+from agentos.calls.call_plans import CallPlans
 from agentos.calls.invocation import NO_SESSION, AccessServices, CallServices, Invocation
 from agentos.calls.pipeline import Pipeline
 from agentos.calls.results import Results
 from agentos.calls.steps.validate import checked_arguments
 from agentos.calls.threads import ToolThreads
 from agentos.calls.tool_catalog import DEFAULT_TIMEOUT, ToolCatalog
+from agentos.guards.guard_context import GuardContext
+from agentos.guards.guardrails import Guardrails
 from agentos.model.principal import SYSTEM, Principal
 from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.secrets.masking import MaskingLogger
@@ -38,6 +43,8 @@ class ToolExecutor:
         manager = self.catalog.manager
         self.results = results or Results(manager.masker)
         self.threads = threads or ToolThreads()
+        self.pack_principals: Mapping[str, Principal] = {}
+        """What packs hold that call tools of their own accord, by their names; one that is not here holds nothing."""
         self.services = CallServices(
             catalog=self.catalog,
             results=self.results,
@@ -49,6 +56,17 @@ class ToolExecutor:
         )
         if access is not None:
             self.services.decide_by(access)
+        self.guardrails = Guardrails(
+            manager.registry("guardrail"),
+            events=manager.events,
+            masker=manager.masker,
+            threads=ToolThreads(),
+            note=self.services.note,
+            call_tool=self._call_for_guard,
+        )
+        self.services.plans = CallPlans(
+            self.catalog, self.guardrails, MiddlewareStacks(manager.registry("tool-middleware"))
+        )
         self.pipeline = Pipeline(self.services)
 
     def list_available_tools(self) -> list[ToolInfo]:
@@ -81,6 +99,13 @@ class ToolExecutor:
         """Return the arguments of a call that is not made yet, as they would run; or what is wrong with them."""
         return checked_arguments(self.results, ready, call)
 
+    def _call_for_guard(self, context: GuardContext, name: str, arguments: Any) -> Awaitable[ToolResult]:
+        """Run a call that a guardrail makes: as its pack, with what this principal is said to hold."""
+        pack = context.guard.pack
+        principal = self.pack_principals.get(pack) or Principal(pack, "service")
+        depth = len(context.chain())
+        return self.process(Invocation(self.services, ToolCall(name, arguments), principal, NO_SESSION, depth))
+
     async def cancel(self, call_id: str) -> bool:
         """Cancel the calls of that id; each then returns a Cancelled result. False if none runs."""
         return self.services.in_flight.cancel(call_id)
@@ -91,7 +116,8 @@ def of_call(result: ToolResult, call_id: str | None) -> ToolResult:
     if call_id is None:
         return result
     return ToolResult(
-        *(result.success, result.output, result.content, result.state, result.error, result.stop, result.meta, call_id)
+        *(result.success, result.output, result.content, result.state, result.error, result.stop, result.meta),
+        *(call_id, result.media),
     )
 
 

@@ -13,6 +13,7 @@ from agentos.access.gate import Decision
 from agentos.access.grants import Grant, Grants
 from agentos.access.idempotency import Idempotency
 from agentos.access.policy import Policy
+from agentos.calls.call_plans import CallPlans
 from agentos.calls.results import Results
 from agentos.calls.threads import ThreadJob, ToolThreads
 from agentos.calls.time_limits import TimeLimits
@@ -130,10 +131,14 @@ class CallServices:
     has_access: bool = attrs.field(default=False, init=False)
     known_names: Callable[[Principal], Collection[str]]
     """The names of the tools that a principal is offered."""
+    plans: CallPlans = attrs.field(init=False)
+    """Which guardrails and middleware the calls of each tool meet."""
     start: Next = attrs.field(init=False)
     """Take a call through all steps."""
     start_found: Next = attrs.field(init=False)
     """Take a call whose tool is known already through all steps but the first."""
+    run_tool: Next = attrs.field(init=False)
+    """Run the tool of a call alone, and check its output."""
     start_validated: Next = attrs.field(init=False)
     """Take a call whose arguments are good already through the rest of the steps."""
     telling: set["asyncio.Task[None]"] = attrs.field(factory=set)
@@ -163,6 +168,9 @@ class Invocation:
     session: Mapping[str, Any] = attrs.field(default=NO_SESSION, repr=False)
     depth: int = 0
     approval: Approval | None = None
+    rejoins: bool = False
+    """If the same call waits for a person already, it is that one: no second proposal is made."""
+    counted_on: str | None = None
     ready: ReadyTool = attrs.field(init=False)
     """The tool; there after the step `find`."""
     arguments: dict[str, Any] = attrs.field(init=False, repr=False)
@@ -179,6 +187,14 @@ class Invocation:
     """The tool has begun, whatever came of it."""
     is_recorded: bool = False
     """How the call ended is written down, or is being written down."""
+    is_guarded: bool = False
+    """The guardrails let its arguments pass."""
+    flags: tuple[Mapping[str, Any], ...] = ()
+    """What guardrails found strange about it."""
+    held_content: list[Any] = attrs.field(factory=list, repr=False)
+    """Parts of the result that its tool told, and that wait for the guardrails of the result."""
+    is_answered: bool = False
+    """Middleware gave the result, whether the tool ran or not."""
     is_grant_used_up: bool = False
     """Another call took the grant that this one was to run by."""
     ended_by: Literal["timeout", "cancel"] | None = None
@@ -198,6 +214,11 @@ class Invocation:
         if self._context is None:
             self._context = ToolContext(self)
         return self._context
+
+    @property
+    def account(self) -> str:
+        """Return on whose budget the call is counted: its principal's, unless the caller says another."""
+        return self.counted_on or self.principal.key
 
     @property
     def itself_or_approved(self) -> "Invocation":
@@ -252,7 +273,11 @@ class Invocation:
             reason = f"{beneath.qualified_id} requires {', '.join(missing)}"
             services.note_refusal(beneath.qualified_id, self.principal, "access", reason)
             return services.results.failure("UnknownTool", "nothing stands beneath this tool", {})
-        nested = self._nested(ToolCall(beneath.tool.name, arguments))
+        if any(one.denies(beneath.tool, beneath.qualified_id) for one in self.principal.bounds):
+            services.note_refusal(beneath.qualified_id, self.principal, "access", "the persona of this turn denies it")
+            return services.results.failure("UnknownTool", "nothing stands beneath this tool", {})
+        given = self.arguments if arguments is None and self.ready.tool.inherits else arguments
+        nested = self._nested(ToolCall(beneath.tool.name, given))
         nested.ready = beneath
         # Who approved the wrapper was shown what it wraps: nobody is asked twice about one call.
         nested.approval = self.approval
@@ -272,7 +297,9 @@ class Invocation:
 
     def _nested(self, call: ToolCall) -> "Invocation":
         session = self.session if self._context is None else self._context.session
-        return Invocation(self.services, call, self.principal, session, self.depth + 1)
+        nested = Invocation(self.services, call, self.principal, session, self.depth + 1, rejoins=self.rejoins)
+        nested.counted_on = self.counted_on
+        return nested
 
     def tell(self, kind: str, loop: asyncio.AbstractEventLoop | None, said: Mapping[str, Any]) -> Callable[[], Any]:
         """Post what the tool tells while it runs; safe from any thread if *loop* is given."""
@@ -280,6 +307,9 @@ class Invocation:
         if not services.events.is_heard:
             return _nothing
         event = _EVENTS[kind](**self.named(), **services.masker.mask_data(dict(said)))
+        if kind == "content" and services.plans.of(self.ready).result_guards:
+            self.held_content.append(event)
+            return _nothing
         if loop is None:
             services.events.post(event)
             return services.events.deliver

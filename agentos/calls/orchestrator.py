@@ -6,22 +6,26 @@ from typing import Any
 
 import attrs
 
+from agentos.access.gate import Question, decide
 from agentos.calls.executor import ToolExecutor, of_call
-from agentos.calls.invocation import AccessServices, Invocation
+from agentos.calls.invocation import NO_SESSION, AccessServices, Invocation
 from agentos.calls.snapshots import snapshot
 from agentos.calls.steps.find import unknown
+from agentos.calls.steps.guard import ask_about_call
 from agentos.extensions.manager import ExtensionManager
 from agentos.model.principal import SYSTEM, Principal
 from agentos.model.tool_call import ToolCall, ToolResult
-from agentos.stacks.entry import Entry, Explanation
+from agentos.model.tool_pattern import ToolBounds
+from agentos.stacks.entry import Entry, EntryState, Explanation
 from agentos.tools.listing import ToolInfo, info_of
+from agentos.tools.ready import ReadyTool
 from agentos.tools.tool import Tool, as_tool
 
 CONCURRENCY = 16
 _LISTS_KEPT = 64
 
-_Audience = tuple[frozenset[str], Hashable]
-"""The rules that count, and what else decides what is offered: all whom these are alike for are offered the same."""
+_Audience = tuple[frozenset[str], tuple[ToolBounds, ...], Hashable]
+"""The rules that count, what personas leave, and what else decides: whom these are alike for is offered the same."""
 
 
 class ToolOrchestrator:
@@ -62,7 +66,7 @@ class ToolOrchestrator:
             self._lists_version = self._registry.version
         who = _caller(principal)
         services = self._services
-        audience = (who.held, services.access.grants.barring(who.key) if services.has_access else None)
+        audience = (who.held, who.bounds, services.access.grants.barring(who.key) if services.has_access else None)
         infos = self._lists.get(audience)
         if infos is None:
             if len(self._lists) >= _LISTS_KEPT:
@@ -82,12 +86,15 @@ class ToolOrchestrator:
     def _offered_to(self, principal: Principal) -> Iterator[tuple[Entry, Tool]]:
         """Yield what a principal may call, without what is denied to it whatever the call."""
         for entry, tool in self.catalog.offered():
-            if principal.may_call(tool) and self._denial(tool, f"{entry.source.pack}:{tool.name}", principal) is None:
+            id = f"{entry.source.pack}:{tool.name}"
+            if principal.may_call(tool) and principal.reaches(tool, id) and self._denial(tool, id, principal) is None:
                 yield entry, tool
 
     def _denial(self, tool: Tool, qualified_id: str, principal: Principal) -> str | None:
         """Say what denies every call of a tool to *principal*."""
         services = self._services
+        if not principal.reaches(tool, qualified_id):
+            return f"the persona leaves {qualified_id} out"
         return services.access.denials.bar(tool, qualified_id, principal.key) if services.has_access else None
 
     def explain(
@@ -102,21 +109,29 @@ class ToolOrchestrator:
         stack = self._manager.explain(self._registry.kind, id)
         found = self.catalog.find(name)
         if asked_by is not None:
-            stack = _as_seen_by(asked_by, stack)
-            found = found if found is not None and stack.entries and asked_by.may_call(found.tool) else None
+            found = found if found is not None and asked_by.may_call(found.tool) else None
+            stack = _as_seen_by(asked_by, stack, found)
+            found = found if stack.entries else None
         who = _caller(principal)
         if found is None:
-            return ToolExplanation(stack=stack, principal=who.key, tool=None)
+            refusal = self.catalog.why_unreached(name, who if asked_by is None else asked_by)
+            return ToolExplanation(stack=stack, principal=who.key, tool=None, refusal=refusal)
         id, missing = found.qualified_id, who.missing(found.tool)
-        denial = self._denial(found.tool, id, who)
-        return ToolExplanation(stack=stack, principal=who.key, tool=id, missing=missing, denial=denial)
+        return ToolExplanation(
+            stack=stack,
+            principal=who.key,
+            tool=id,
+            missing=missing,
+            denial=self._denial(found.tool, id, who),
+            is_reached_by_id=found.entry.state is EntryState.SHADOWED,
+        )
 
     async def preview(self, call: ToolCall | Mapping[str, Any], principal: Principal | None = None) -> ToolResult:
         """Return what the tool's dry run says of a call, without running it; Refused if it has no dry run."""
         call = _as_call(call) if type(call) is not ToolCall else call
         invocation = self.executor.invocation(call, _caller(principal))
         who, ready = invocation.principal, self.catalog.find(call.name)
-        if ready is None or not who.may_call(ready.tool):
+        if ready is None or not (who.may_call(ready.tool) and who.reaches(ready.tool, ready.qualified_id)):
             return unknown(invocation)
         invocation.ready = ready
         arguments = self.executor.arguments(ready, call)
@@ -128,6 +143,8 @@ class ToolOrchestrator:
             if (denied := access.denials.of_call(ready, who.key, None, arguments)) is not None:
                 return invocation.failure("Refused", denied)
             access.audit.note("preview", snapshot(arguments), tool=ready.qualified_id, principal=who.key)
+        if (refusal := await ask_about_call(invocation)) is not None:
+            return refusal
         shown = await self.executor.pipeline.preview(invocation)
         return shown or invocation.failure("Refused", f"{ready.qualified_id} has no dry run")
 
@@ -138,6 +155,20 @@ class ToolOrchestrator:
             return None
         return found.tool if self._denial(found.tool, found.qualified_id, who) is None else None
 
+    def may_wait(self, tool: Tool) -> bool:
+        """Tell whether a call of *tool* may have to wait for a person."""
+        if not self._services.has_access or (tool.effect == "read" and tool.intervention is None):
+            return False
+        given, mode = tool.intervention, self._services.access.policy.mode
+        policy = given if given is None or isinstance(given, str) else "always"  # by rules or a function: it depends
+        question = Question(
+            tool=tool.name,
+            effect=tool.effect,
+            policy=policy,  # type: ignore[arg-type]  # which words there are was checked when the tool was made
+            mode=mode,
+        )
+        return decide(question).answer == "ask"
+
     # -- calls -------------------------------------------------------------------------------------------------
 
     async def process_tool_call(
@@ -146,23 +177,36 @@ class ToolOrchestrator:
         principal: Principal | None = None,
         *,
         session: Mapping[str, Any] | None = None,
+        rejoin: bool = False,
+        account: str | None = None,
     ) -> ToolResult:
-        """Run one call for *principal*: by default the host itself, which may call everything."""
-        invocation = self._invocation(call, principal, session)
+        """Run one call for *principal*: by default the host itself, which may call everything.
+
+        rejoin: a call that is the same as one that waits for a person is that one, and makes no second proposal. For
+            calls of models, which try again: `agentos.interop`, turns and MCP servers call so.
+        account: on which budget the call is counted: by default its principal's.
+        """
+        invocation = self._invocation(call, principal, session, rejoin=rejoin)
+        invocation.counted_on = account
         if invocation.call.id is None:
             return await self._services.start(invocation)
         return await self.executor.process(invocation)
 
     def _invocation(
-        self, call: ToolCall | Mapping[str, Any], principal: Principal | None, session: Mapping[str, Any] | None
+        self,
+        call: ToolCall | Mapping[str, Any],
+        principal: Principal | None,
+        session: Mapping[str, Any] | None,
+        *,
+        rejoin: bool,
     ) -> Invocation:
         if type(call) is not ToolCall:
             call = _as_call(call)
         if session is None:
-            return Invocation(self._services, call, _caller(principal))
-        if not isinstance(session, Mapping):
+            session = NO_SESSION
+        elif not isinstance(session, Mapping):
             raise TypeError(f"session: expected a mapping, got {type(session).__name__}")
-        return Invocation(self._services, call, _caller(principal), session)
+        return Invocation(self._services, call, _caller(principal), session, 0, None, rejoin)
 
     async def process_tool_calls(
         self,
@@ -170,9 +214,10 @@ class ToolOrchestrator:
         principal: Principal | None = None,
         *,
         session: Mapping[str, Any] | None = None,
+        rejoin: bool = False,
     ) -> list[ToolResult]:
         """Run calls side by side, `ordered` tools one after another; results are in the order of the calls."""
-        given = [self._invocation(call, principal, session) for call in calls]
+        given = [self._invocation(call, principal, session, rejoin=rejoin) for call in calls]
         if len(given) == 1:
             return [await self.executor.process(given[0])]
         results: dict[Invocation, ToolResult] = {}
@@ -233,6 +278,10 @@ class ToolExplanation:
     """The rules that the tool requires and the principal does not hold."""
     denial: str | None = None
     """What denies every call of the tool to the principal: the host's `deny`, or a grant."""
+    is_reached_by_id: bool = False
+    """Another tool answers to the name alone; this one is shadowed, and its fully-qualified id reaches it."""
+    refusal: str | None = None
+    """Why the fully-qualified id of a shadowed tool does not reach it, if so."""
 
     @property
     def is_allowed(self) -> bool:
@@ -240,24 +289,35 @@ class ToolExplanation:
         return self.tool is not None and not self.missing and self.denial is None
 
     def __str__(self) -> str:
+        return "\n".join([str(self.stack), *self._way(), *self._access()])
+
+    def _way(self) -> Iterator[str]:
+        """Say how a shadowed tool is reached, or why it is not."""
+        if self.is_reached_by_id:
+            yield f"{self.tool} is shadowed; its full id reaches it"
+        if self.refusal is not None:
+            yield self.refusal
+
+    def _access(self) -> Iterator[str]:
         if self.tool is None:
-            return str(self.stack)
+            return
         if self.missing:
             noun = "rule" if len(self.missing) == 1 else "rules"
-            access = f"{self.principal} may not call {self.tool}: it lacks the {noun} {', '.join(self.missing)}"
+            yield f"{self.principal} may not call {self.tool}: it lacks the {noun} {', '.join(self.missing)}"
         elif self.denial is not None:
-            access = f"{self.principal} may not call {self.tool}: {self.denial}"
+            yield f"{self.principal} may not call {self.tool}: {self.denial}"
         else:
-            access = f"{self.principal} may call {self.tool}"
-        return f"{self.stack}\n{access}"
+            yield f"{self.principal} may call {self.tool}"
 
 
-def _as_seen_by(who: Principal, stack: Explanation) -> Explanation:
-    """Leave out of *stack* what *who* may not call: all of it, if that is so of the active entry."""
+def _as_seen_by(who: Principal, stack: Explanation, found: ReadyTool | None) -> Explanation:
+    """Leave out of *stack* what *who* may not call: if that is so of the active entry, all but what was *found*."""
     tools = [(entry, as_tool(entry.payload)) for entry in stack.entries]
     seen = [entry for entry, tool in tools if tool is not None and who.may_call(tool)]
     if stack.active is not None and stack.active not in seen:
-        return Explanation(stack.kind, stack.id, None, ())
+        is_named = found is not None and found.entry.state is EntryState.SHADOWED
+        named = [attrs.evolve(found.entry, reason="shadowed by a tool that is not yours")] if found and is_named else []
+        return Explanation(stack.kind, stack.id, None, named)
     return Explanation(stack.kind, stack.id, stack.active, seen)
 
 

@@ -18,11 +18,13 @@ from agentos.calls.steps.announce import announce
 from agentos.calls.steps.check_output import check_output, finish
 from agentos.calls.steps.decide import decide, see_new_denials
 from agentos.calls.steps.find import authorize, find
+from agentos.calls.steps.guard import guard_call, guard_result
 from agentos.calls.steps.once import once
 from agentos.calls.steps.record import note, record
 from agentos.calls.steps.reserve_budget import reserve_budget
 from agentos.calls.steps.run import run, swallow_cancellation
 from agentos.calls.steps.validate import validate
+from agentos.calls.steps.wrap import wrap
 from agentos.model.tool_call import ToolResult
 from agentos.tools.ready import ReadyTool
 
@@ -30,18 +32,18 @@ STEPS: tuple[Step, ...] = (
     find,  # the tool of a name
     authorize,  # whether it exists for the caller
     validate,  # its arguments, with defaults filled in
-    # Guardrails of the call have their place here: an approved call enters the list again at this point.
+    guard_call,  # what guardrails say of the call; an approved call enters the list again here
     see_new_denials,  # what another host forbade meanwhile
     decide,  # run, ask a person, or refuse
     reserve_budget,  # a slot, given back if the call does not run
     once,  # the first result again, for a repeat
     record,  # on record before it begins, and how it ended
     note,  # how a read ended
-    # Middleware of packs has its place here.
     announce,  # events for listeners
+    wrap,  # middleware of packs, which runs the tool
     run,  # the tool itself
     check_output,  # one result: JSON, bounded, masked, as the schema says
-    # Guardrails of the result have their place here.
+    guard_result,  # what guardrails say of the result
     finish,
 )
 
@@ -58,9 +60,15 @@ class _Need:
 
 _NEEDED: Mapping[Step, Callable[[_Need], bool]] = {
     authorize: lambda need: not need.ready.is_public,
+    guard_call: lambda need: bool(need.services.plans.of(need.ready).call_guards),
+    wrap: lambda need: bool(need.services.plans.of(need.ready).middleware),
+    run: lambda need: not need.services.plans.of(need.ready).middleware,
+    guard_result: lambda need: bool(need.services.plans.of(need.ready).result_guards),
     see_new_denials: lambda need: need.services.has_access and need.is_plain and need.services.access.is_shared,
     decide: lambda need: need.services.has_access and not need.is_plain,
-    reserve_budget: lambda need: need.services.has_access and need.services.access.budgets.has_any,
+    reserve_budget: lambda need: (
+        need.services.has_access and need.services.access.budgets.of(need.ready.tool.effect).has_any
+    ),
     once: lambda need: need.services.has_access and not need.is_plain,
     record: lambda need: need.services.has_access and not need.is_plain,
     note: lambda need: need.services.has_access and need.is_plain,
@@ -102,6 +110,7 @@ class Pipeline:
         """Take a call through all its steps."""
         services.start, services.start_found = self.start, self.start_found
         services.start_validated = self.start_validated
+        services.run_tool = compose((run, check_output, finish))
 
     def start_found(self, invocation: Invocation) -> Awaitable[ToolResult]:
         """Take a call whose tool is known already through the steps that this tool needs."""
@@ -127,8 +136,9 @@ class Pipeline:
 
     async def preview(self, invocation: Invocation) -> ToolResult | None:
         """Return what the tool's dry run says of a call that does not run yet; None if it has none."""
-        ready, tool = invocation.ready, invocation.ready.tool
-        if tool.dry_run is None:
+        ready = self._rehearsing(invocation.ready)
+        tool = ready.tool
+        if tool.dry_run is None or invocation.principal.missing(tool):
             return None
         dry = attrs.evolve(tool, execute=tool.dry_run, function=None, output_schema=None, placement=None)
         rehearsal = Invocation(
@@ -137,7 +147,16 @@ class Pipeline:
         rehearsal.ready = ReadyTool(ready.entry, dry, self._services.catalog.default_timeout)
         rehearsal.arguments = copy.deepcopy(invocation.arguments)
         rehearsal.approval = invocation.approval
-        return await compose((run, check_output, finish))(rehearsal)
+        return await compose((run, check_output, guard_result, finish))(rehearsal)
+
+    def _rehearsing(self, ready: ReadyTool) -> ReadyTool:
+        """Return whose dry run a tool has: its own, or of what it stands above, which runs with its own options."""
+        dry_run = ready.tool.dry_run
+        while ready.tool.inherits and (beneath := self._services.catalog.beneath(ready)) is not None:
+            if beneath.tool.dry_run is not dry_run:
+                break
+            ready = beneath
+        return ready
 
     async def start_cancellable(self, invocation: Invocation, start: Next) -> ToolResult:
         """Take a call through its steps by *start*; `in_flight.cancel` finds it by its id until its tool has ended."""

@@ -89,6 +89,10 @@ class ToolThreads:
         self.abandoned = 0
         """How many threads run on for a caller that has given up."""
 
+    def job(self, call: Callable[[], Any], depth: int = 0) -> ThreadJob:
+        """Return *call* as a job that has not begun."""
+        return ThreadJob(call, depth)
+
     def start(self, job: ThreadJob) -> None:
         """Run *job* in a thread, when there is a place."""
         with self._lock:

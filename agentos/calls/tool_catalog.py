@@ -14,7 +14,7 @@ from agentos.stacks.rank import rank
 from agentos.stacks.registry import Registry
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.ready import ReadyTool
-from agentos.tools.tool import Tool, as_tool
+from agentos.tools.tool import Tool, as_tool, inheriting, takes_nothing
 from agentos.tools.tool_events import ToolsChanged
 
 DEFAULT_TIMEOUT = 300.0
@@ -31,6 +31,10 @@ class StackManager(Protocol):
     @property
     def events(self) -> EventBus:
         """Return the bus of events."""
+        ...
+
+    def registry(self, kind: str) -> Registry:
+        """Return the stacks of a kind."""
         ...
 
     def watch(self, watcher: Callable[[Collection[tuple[str, str]]], None]) -> None:
@@ -97,9 +101,9 @@ class ToolCatalog:
     def _find_otherwise(self, name: str) -> ReadyTool | None:
         if not isinstance(name, str):
             return None
-        owner, colon, id = name.partition(":")
-        if colon:
-            return next((self.ready_of(entry) for entry in self.registry.stack(id) if _is_owned(entry, owner)), None)
+        if ":" in name:
+            entry = next((one for one in self._named(name) if self._answers(one)), None)
+            return None if entry is None else self.ready_of(entry)
         target = self._aliases.get(name)
         if target is None:
             return None
@@ -108,14 +112,38 @@ class ToolCatalog:
             self._logger.warning("the tool name %r is an alias of %r; use that", name, target)
         return self.find(target)
 
+    def _named(self, name: str) -> Iterator[Entry]:
+        """Yield what a `pack:tool` names, the strongest first."""
+        owner, _, id = name.partition(":")
+        return (entry for entry in self.registry.stack(id) if entry.source.pack == owner)
+
+    def _answers(self, entry: Entry) -> bool:
+        """Tell whether a call that names an entry by its fully-qualified id runs it: what is only shadowed, too."""
+        return entry.state.in_force or (entry.state is EntryState.SHADOWED and self._why_out_of_reach(entry) is None)
+
+    def _why_out_of_reach(self, entry: Entry) -> str | None:
+        """Say why a shadowed entry can't be called by its fully-qualified id either; None if it can.
+
+        What stands above it to protect it, or what it needs to have happened first, counts for such a call as well.
+        """
+        if entry.descriptor.wraps:
+            return "it calls the tool beneath it, and that is not in force while this one is shadowed"
+        if entry.descriptor.on_activate is not None:
+            return "it is made ready when it comes into force, and it is shadowed"
+        above = (one for one in self.registry.stack(entry.id) if rank(one) > rank(entry))
+        if any(one.descriptor.wraps and _is_eligible(one) for one in above):
+            return "a tool above it wraps those beneath, and is not to be bypassed"
+        return None
+
     def ready_of(self, entry: Entry) -> ReadyTool | None:
-        """Return an entry that is in force, active or wrapped, made ready for calls."""
+        """Return an entry that is active, wrapped, or shadowed and within reach, made ready for calls."""
         if entry.state is EntryState.ACTIVE:
             return self.find(entry.id)
+        entry = entry._slot.view()  # noqa: SLF001 - our own; why it is shadowed may be told anew for every reader
         key = (entry.id, entry.sequence)
         ready = self._wrapped.get(key)
         if ready is None or ready.entry is not entry:
-            tool = as_tool(entry.payload)
+            tool = self._tool_of(entry)
             if tool is None:
                 return None
             ready = self._wrapped[key] = ReadyTool(entry, tool, self.default_timeout)
@@ -125,9 +153,10 @@ class ToolCatalog:
         """Return the error that a call of *name*, which found no tool, ends in."""
         if isinstance(name, str):
             for entry in self.registry.stack(name.partition(":")[2] or name):
-                tool = as_tool(entry.payload)
-                if tool is not None and principal.may_call(tool) and (reason := self._why_idle(entry)) is not None:
+                if _may_call(principal, entry) and (reason := self._why_idle(entry)) is not None:
                     return reason
+            if (refusal := self.why_unreached(name, principal)) is not None:
+                return ToolError("UnknownTool", refusal)
         shown = name[:_NAME_SHOWN] if isinstance(name, str) else type(name).__name__
         hint = did_you_mean(shown, itertools.islice(known, _NAMES_SEARCHED))
         return ToolError("UnknownTool", f"there is no tool called {shown!r}{hint}")
@@ -142,6 +171,14 @@ class ToolCatalog:
             return ToolError("WorkerDied", reason)
         return None
 
+    def why_unreached(self, name: str, principal: Principal) -> str | None:
+        """Say why the `pack:tool` of a shadowed tool that *principal* may call does not reach it; None if it does."""
+        for entry in self._named(name):
+            if entry.state is EntryState.SHADOWED and _may_call(principal, entry):
+                reason = self._why_out_of_reach(entry)
+                return None if reason is None else f"{name} can't be called by its full id: {reason}"
+        return None
+
     # -- stacks ------------------------------------------------------------------------------------------------
 
     def is_in_force(self, ready: ReadyTool) -> bool:
@@ -149,7 +186,10 @@ class ToolCatalog:
         if self._ready.get(ready.entry.id) is ready:
             return True
         stack = self.registry.stack(ready.entry.id)
-        return any(entry._slot is ready.slot and entry.state.in_force for entry in stack)  # noqa: SLF001 - our own
+        entry = next((one for one in stack if one._slot is ready.slot), None)  # noqa: SLF001 - our own
+        if entry is None or entry.state.in_force:
+            return entry is not None
+        return ready.entry.state is EntryState.SHADOWED and self._answers(entry)
 
     def beneath(self, ready: ReadyTool) -> ReadyTool | None:
         """Return the next tool in force beneath one, as the stack is now."""
@@ -163,6 +203,12 @@ class ToolCatalog:
         for other in self.registry.stack(entry.id):
             if rank(other) < rank(entry) and other.state.in_force and (ready := self.ready_of(other)) is not None:
                 yield ready
+
+    def forget_steps(self) -> None:
+        """Have the steps of every tool chosen again: what takes part in calls changed."""
+        for ready in [*self._ready.values(), *self._wrapped.values()]:
+            ready.plan = ready.handler = ready.plain_handler = None
+            ready.plain_version = -1
 
     # -- changes -----------------------------------------------------------------------------------------------
 
@@ -194,8 +240,16 @@ class ToolCatalog:
 
     def _look(self, id: str) -> tuple[Entry, Tool] | None:
         entry = self.registry.get_active(id)
-        tool = as_tool(entry.payload) if entry is not None else None
+        tool = self._tool_of(entry) if entry is not None else None
         return None if entry is None or tool is None else (entry, tool)
+
+    def _tool_of(self, entry: Entry) -> Tool | None:
+        """Return the tool of an entry; a wrapper without parameters of its own takes what the tool beneath takes."""
+        tool = as_tool(entry.payload)
+        if tool is None or not entry.descriptor.wraps or not takes_nothing(tool):
+            return tool
+        beneath = next(self._beneath(entry), None)
+        return tool if beneath is None else inheriting(tool, beneath.tool)
 
     def _drop_stale(self, id: str, aliases: Collection[str]) -> None:
         self._ready.pop(id, None)
@@ -204,9 +258,18 @@ class ToolCatalog:
                 del self._aliases[alias]
         if self._wrapped:
             standing = {entry.sequence for entry in self.registry.stack(id)}
-            for key in [key for key in self._wrapped if key[0] == id and key[1] not in standing]:
-                del self._wrapped[key]
+            mine = {key: ready for key, ready in self._wrapped.items() if key[0] == id}
+            for key, ready in mine.items():
+                if key[1] not in standing or ready.tool.inherits:
+                    del self._wrapped[key]
 
 
-def _is_owned(entry: Entry, owner: str) -> bool:
-    return entry.source.pack == owner and entry.state.in_force
+def _may_call(principal: Principal, entry: Entry) -> bool:
+    tool = as_tool(entry.payload)
+    if tool is None or not principal.may_call(tool):
+        return False
+    return principal.reaches(tool, f"{entry.source.pack}:{tool.name}")
+
+
+def _is_eligible(entry: Entry) -> bool:
+    return entry.state.in_force or entry.state is EntryState.SHADOWED

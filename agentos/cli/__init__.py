@@ -12,8 +12,10 @@ scaffolding.py     what `init` and `new pack` write (scaffold/)
 
 probe/             packs loaded in a process of their own, where a bad one harms nobody; exit_guard.py for this process
 inspection.py      the probe as commands use it
+mcp_clients.py     where MCP clients keep their settings, and how this host is written there
 host_session.py    a host at work in a command; calling.py makes one call, call_arguments.py reads its arguments
 live_changes.py    what an operator changes while a host is served
+chat_endpoint.py   the model that `chat` talks to; chat_conversation.py: the turns with it, and what is told of them
 held_back.py       definitions that wait to be accepted
 
 store_records.py, read_only_stores.py                         what the store holds, without loading a pack

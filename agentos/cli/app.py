@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
@@ -14,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from agentos._version import __version__
-from agentos.cli.command_list import COMMANDS, OPTIONS, WIDEST, help_text, terminal_width
+from agentos.cli.command_list import COMMANDS, OLD_NAMES, OPTIONS, WIDEST, help_text, terminal_width
 from agentos.cli.terminal.harmless_text import clean
 from agentos.cli.terminal.output import Out, plain
 from agentos.cli.terminal.signals import TERMINATED, Interruption, handled
@@ -129,6 +130,11 @@ class App:
         """Return the key of the principal that was named; None if none was."""
         return self.principal.key if self.given.get("principal") else None
 
+    def same_place(self, *words: str) -> str:
+        """Return a command that can be typed as it stands, for the manifest and the principal of this one."""
+        given = [(f"--{name}", self.given.get(name)) for name in ("manifest", "principal")]
+        return shlex.join(["agentos", *words, *(word for pair in given if pair[1] for word in map(str, pair))])
+
     # -- running -------------------------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T], *, logs: bool = True) -> T:
@@ -137,11 +143,15 @@ class App:
         Without *logs*, warnings are not shown unless asked for: the command tells of what fails itself.
         """
         try:
-            from agentos.cli.terminal.log_output import show_logs
+            from agentos.cli.terminal.log_output import show_logs, write_line
 
-            show_logs(self.verbosity if logs else self.verbosity - 1)
+            style = self.given.get("log_format")
+            show_logs(self.verbosity if logs else self.verbosity - 1, style)
+            self.out.write_log = None if style is None else write_line
             return _run_until_signal(coroutine)
         finally:
+            if self.given.get("log_format") != "json":  # people are told in the usual way why it ended
+                self.out.write_log = None
             coroutine.close()  # Ctrl-C may come before it begins
 
     @contextlib.asynccontextmanager
@@ -202,8 +212,7 @@ async def _initialize(host: "AgentOS", told: set[str]) -> None:
             await host.initialize()
     except ExceptionGroup as group:
         told.update(str(getattr(error, "key", None)) for error in group.exceptions)
-        lines = "\n".join(f"  {error}" for error in group.exceptions)
-        raise Fail(f"{group.message}:\n{lines}", code=3, hint="`agentos doctor` says more") from None
+        raise Fail(group.message, code=3, hint="`agentos doctor` says more") from None
     report = host.extensions.report
     told.update(outcome.key for outcome in (() if report is None else report.failed))
     told.update(pin.tool for pin in await host.pins.pending())
@@ -351,6 +360,8 @@ def _resolve_command(
 ) -> tuple[str | None, click.Command | None, list[str]]:
     """Find the command that is named within *group*, or say which was probably meant."""
     names = group.list_commands(context)
+    if arguments:
+        arguments = [OLD_NAMES.get(f"{group.name} {arguments[0]}", arguments[0]), *arguments[1:]]
     if arguments and arguments[0] not in names and not arguments[0].startswith("-"):
         from agentos.model.field_checks import did_you_mean
 
@@ -411,6 +422,9 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
 
 def make_command() -> click.Group:
     """Return the command as a whole."""
+    from agentos.cli.bash_completion import register
+
+    register()
     version = click.Option(["--version"], is_flag=True, expose_value=False, callback=_print_version)
     width = min(terminal_width(), WIDEST)
     settings = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": None, "terminal_width": width}

@@ -11,12 +11,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stacks": ("agentos.cli.commands.stacks:stacks", "Draw every stack: who is active, and why"),
     "why": ("agentos.cli.commands.stacks:why", "Say why something is, or is not, in force"),
     "tools": ("agentos.cli.commands.tools:tools", "List, show and call tools"),
+    "guard": ("agentos.cli.commands.guard:guard", "Ask the guardrails about a text"),
     "secrets": ("agentos.cli.commands.secrets:secrets", "See which secrets are missing, and set them"),
     "approvals": ("agentos.cli.commands.approvals:approvals", "Decide on calls that wait for a person"),
     "grants": ("agentos.cli.commands.grants:grants", "Decide about calls in advance"),
-    "audit": ("agentos.cli.commands.audit:audit", "Show, verify and export the audit log"),
+    "memory": ("agentos.cli.commands.memory:memory", "List, search and forget what is remembered"),
+    "channels": ("agentos.cli.commands.channels:channels", "Run channels, and see to what was not sent"),
+    "audit": ("agentos.cli.commands.audit:audit", "List, verify and export the audit log"),
     "lock": ("agentos.cli.commands.lock:lock", "Agree on packs and tools as they are, or check that"),
     "serve": ("agentos.cli.commands.serve:serve", "Serve the tools to MCP clients"),
+    "workers": ("agentos.cli.commands.workers:workers", "See, restart and read packs in processes of their own"),
+    "mcp": ("agentos.cli.commands.mcp:mcp", "Take in MCP servers, and set up MCP clients"),
     "chat": ("agentos.cli.commands.chat:chat", "Talk to a model that may use the tools"),
     "config": ("agentos.cli.commands.setup:config", "Show the configuration, and where it came from"),
     "doctor": ("agentos.cli.commands.doctor:doctor", "Find what is wrong, with the cure"),
@@ -26,6 +31,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("agentos.cli.commands.completion:completion", "Print a completion script for your shell"),
 }
 """Every command: where it is, and what it does in a few words."""
+
+OLD_NAMES: dict[str, str] = {
+    "audit show": "list",
+    "grants revoke": "remove",
+    "packs info": "show",
+    "secrets set": "add",
+    "secrets unset": "remove",
+    "tokens issue": "add",
+    "tokens revoke": "remove",
+}
+"""What commands of groups were called before; they answer to it, and nothing tells of it."""
 
 OPTIONS: dict[str, str] = {
     "--manifest PATH": "The manifest file; else AGENTOS_MANIFEST, else agentos.toml, .yaml or .json here or above",

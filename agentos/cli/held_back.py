@@ -1,10 +1,9 @@
 """Definitions that are held back until a person accepts them: which command that is."""
 
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentos.errors import ManifestError
+from agentos.checks.accepting import command_to_accept
 
 if TYPE_CHECKING:
     from agentos.access.pins import Pin
@@ -15,29 +14,14 @@ _STATES = {"new": "is new", "changed": "changed since it was accepted", "renamed
 
 
 def way_to_accept(config: "Config", tool: str) -> str:
-    """Return the command that accepts the definition of *tool* (pack:id): a lock file, where there is one, decides."""
-    return "agentos lock" if _is_locked(config, tool) else f"agentos packs accept {shlex.quote(tool)}"
-
-
-def _is_locked(config: "Config", tool: str) -> bool:
-    from agentos.access.lock import Lock
-
-    settings = config.manifest.settings
-    if settings.lock is None or settings.pins != "strict":
-        return False
-    try:
-        packs = Lock.read(settings.lock).packs
-    except ManifestError:
-        return False
-    owner, _, id = tool.partition(":")
-    return any(pack.name == owner and id in pack.tools for pack in packs)
+    """Return the command that accepts the definition of *tool* (pack:id)."""
+    return command_to_accept(config.manifest.settings, tool)
 
 
 def words_of(config: "Config", tool: str, state: str) -> str:
     """Say that a definition waits, why, and which command accepts it."""
-    return (
-        f"{tool} is held back: its definition {_STATES.get(state, state)}; `{way_to_accept(config, tool)}` accepts it"
-    )
+    way = way_to_accept(config, tool)
+    return f"{tool} is held back: its definition {_STATES.get(state, state)}; `{way}` accepts it"
 
 
 def data_of_held(config: "Config", pending: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ the command line. Every file is read once, and reading a configuration imports n
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from agentos.model.settings import KEYS, Settings, structure_settings
 
 if TYPE_CHECKING:
     from agentos.host import AgentOS
+    from agentos.secrets.catalog import SecretCatalog
     from agentos.secrets.sources import Fallback, SecretSources, Vault
 
 DEFAULT = "default"
@@ -54,7 +55,7 @@ _KEYS = {
     "AGENTOS_LOCK": "lock",
     "AGENTOS_DOTENV": "dotenv",
 }
-OF_MANIFESTS = frozenset({*KEYS, "store", "packs", "mcpServers", "overrides"})
+OF_MANIFESTS = frozenset({*KEYS, "name", "store", "packs", "mcpServers", "overrides"})
 """What stands in a manifest, at its top."""
 
 Layer = tuple[Mapping[str, Any], str]
@@ -104,12 +105,16 @@ class Config:
         return tuple(values.values())
 
 
+_BY_NAME = ("principals", "personas", "channels")
+"""The keys of a manifest that hold things by name, of which there are none by default."""
+
+
 def _defaults(config: Config) -> dict[str, Any]:
     """Return the defaults by the keys of a manifest; what a budget does not say is as by default, if there is one."""
     from agentos.store.locations import place_of
 
     settings = Settings()
-    values = {key: getattr(settings, field) for key, field in KEYS.items() if key != "principals"}
+    values = {key: getattr(settings, field) for key, field in KEYS.items() if key not in _BY_NAME}
     values["proposalTtl"] = settings.seconds_to_approve(is_durable=place_of(config.manifest.store).is_durable)
     if config.manifest.settings.budget is None:
         del values["budget"]
@@ -253,24 +258,34 @@ def _leaves(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, Any]]:
 # -- a host ----------------------------------------------------------------------------------------------------------
 
 
-def build_host(config: Config, **overrides: Any) -> "AgentOS":
+def build_host(config: Config, *, starts_servers: bool = True, **overrides: Any) -> "AgentOS":
     """Return a host of *config*, not initialized yet; *overrides* are arguments of AgentOS that win.
 
-    What `agentos secrets set` keeps is its last source of secrets. Who there is, the manifest says.
+    With *starts_servers* False, an MCP server whose tools are known from earlier runs is started when it is called.
+    What `agentos secrets add` keeps is the host's last source of secrets. Who there is, the manifest says.
     """
     from agentos.host import AgentOS
 
-    manifest = attrs.evolve(config.manifest, packs=config.entries, mcp_servers={})
+    entries = config.entries if starts_servers else _started_when_called(config)
+    manifest = attrs.evolve(config.manifest, packs=entries, mcp_servers={})
     overrides.setdefault("extension_secrets", kept_secrets())
     overrides.setdefault("principals", manifest.settings.principals)
     return AgentOS(extension_manifest=manifest, extension_overrides=config.overrides, **overrides)
+
+
+def _started_when_called(config: Config) -> "Sequence[PackEntry]":
+    if not config.manifest.mcp_servers:
+        return config.entries
+    from agentos.mcp.client.manifest_servers import start_when_called
+
+    return start_when_called(config.entries)
 
 
 # -- secrets ---------------------------------------------------------------------------------------------------------
 
 
 def kept_secrets() -> "Fallback | None":
-    """Return the source of secrets that were kept with `agentos secrets set`, which counts last; None if none were."""
+    """Return the source of secrets that were kept with `agentos secrets add`, which counts last; None if none were."""
     from agentos.secrets.sources import Fallback
     from agentos.secrets.vaults import SecretVault
 
@@ -278,10 +293,15 @@ def kept_secrets() -> "Fallback | None":
     return Fallback(vault) if vault.path.exists() else None
 
 
-def sources_of(config: Config | None, vault: "Vault | None" = None) -> "SecretSources":
-    """Return where secrets are looked for without a host: *config* says which `.env`, *vault* stands for the host."""
+def sources_of(
+    config: Config | None, vault: "Vault | None" = None, *, known: "SecretCatalog | None" = None
+) -> "SecretSources":
+    """Return where secrets are looked for without a host: *config* says which `.env`, *vault* stands for the host.
+
+    *known* says of secrets what the shipped catalog does not.
+    """
     from agentos.secrets.masking import Masker
     from agentos.secrets.sources import SecretSources
 
     dotenv = None if config is None else config.manifest.settings.dotenv
-    return SecretSources(vault, dotenv=dotenv, masker=Masker())
+    return SecretSources(vault, catalog=known, dotenv=dotenv, masker=Masker())

@@ -17,6 +17,8 @@ from agentos.cli.commands.watch import Signature, signature_of
 from agentos.cli.host_session import working_host
 from agentos.cli.layered_config import Config, ConfigError, load_config
 from agentos.cli.manifest_files import files_read_for
+from agentos.cli.worker_boards import WorkerBoard
+from agentos.errors import AgentOSError, OptionsError
 from agentos.model.manifest import PackEntry
 from agentos.model.principal import Principal
 from agentos.model.settings import KEYS
@@ -59,17 +61,26 @@ class LiveChanges:
     @contextlib.asynccontextmanager
     async def watching(self, host: "AgentOS") -> AsyncIterator[None]:
         """Keep *host* in step for as long as the block lasts."""
-        task = asyncio.create_task(self._watch(host))
+        board = WorkerBoard(self._config.path, host)
+        task = asyncio.create_task(self._watch(host, board))
         try:
             yield
         finally:
             task.cancel()
             await asyncio.wait([task])
+            await board.close()
 
-    async def _watch(self, host: "AgentOS") -> None:
+    async def _watch(self, host: "AgentOS", board: WorkerBoard) -> None:
         while True:
+            await self._tell_of_workers(board)
             await asyncio.sleep(INTERVAL)
             await self.look(host)
+
+    async def _tell_of_workers(self, board: WorkerBoard) -> None:
+        try:
+            await board.look()
+        except (AgentOSError, OSError) as error:  # a convenience: serving goes on
+            self._warn_once(f"what workers do can't be told to `agentos workers`: {error}")
 
     async def look(self, host: "AgentOS") -> None:
         """Look once, and apply what changed. What fails is said, and the host goes on as it was."""
@@ -109,12 +120,21 @@ class LiveChanges:
         self._config = now
         self.principals.clear()
         self.principals.update(now.manifest.settings.principals)
-        for kind, id in await host.extensions.replace_overrides(host=now.overrides, manifest=now.manifest.overrides):
-            self._out.note(f"the override of {kind}:{id} changed")
+        await self._replace_overrides(host, now)
         for entry in _toggled(before, now):
             await self._load_or_unload(host, entry)
         if others := sorted(_changed_keys(before, now)):
             self._warn_once(f"{now.path.name} changed: what it says of {', '.join(others)} counts after the next start")
+
+    async def _replace_overrides(self, host: "AgentOS", now: Config) -> None:
+        manager = host.extensions
+        try:
+            changed = await manager.replace_overrides(host=now.overrides, manifest=now.manifest.overrides)
+        except OptionsError as error:
+            self._warn_once(f"{error}\nWhat the overrides said before counts until that is corrected.")
+            return
+        for kind, id in changed:
+            self._out.note(f"the override of {kind}:{id} changed")
 
     async def _load_or_unload(self, host: "AgentOS", entry: PackEntry) -> None:
         if not entry.enabled:
@@ -178,6 +198,7 @@ def _fixed_values(config: Config) -> dict[str, Any]:
     settings = config.manifest.settings
     return {
         **{key: getattr(settings, field) for key, field in KEYS.items() if key != "principals"},
+        "name": config.manifest.name,
         "dotenv": _dotenv(config),
         "store": config.manifest.store,
         "packs": [attrs.evolve(entry, enabled=True) for entry in config.manifest.packs],

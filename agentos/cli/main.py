@@ -35,7 +35,7 @@ def _main(argv: list[str] | None) -> int:
     try:
         import click  # noqa: F401 - is it there?
     except ModuleNotFoundError:
-        sys.stderr.write("The command agentos needs its extra: pip install 'agentos[cli]'\n")
+        sys.stderr.write("The command agentos needs its extra: pip install 'agentos-host[cli]'\n")
         return 3
     from agentos.cli.app import run
 

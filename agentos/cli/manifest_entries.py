@@ -1,6 +1,6 @@
 """The entries of a manifest as they are written, found by the names that people use. Nothing is imported for it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -72,13 +72,16 @@ def _written(data: Mapping[str, Any]) -> Iterator[ManifestEntry]:
             yield ManifestEntry(f"mcp/{name}", ("mcpServers", name), said)
 
 
-def find_entries(path: Path, name: str) -> list[ManifestEntry]:
-    """Return the entries that *name* means: by key, else by another name; fail with the nearest ones if none is."""
+def find_entries(path: Path, name: str, others: Iterable[str] = ()) -> list[ManifestEntry]:
+    """Return the entries that *name* means: by key, else by another name; fail with the nearest ones if none is.
+
+    *others* are names that would do as well, though they are not in the manifest.
+    """
     entries = entries_in(path)
     found = [one for one in entries if one.key == name] or [one for one in entries if name in one.names()]
     if not found:
         known = [one.key for one in entries]
-        hint = did_you_mean(name, {*known, *(short for one in entries for short in one.names())})
+        hint = did_you_mean(name, {*known, *others, *(short for one in entries for short in one.names())})
         raise Fail(
             f"no pack {name!r} in {path.name}{hint}",
             hint=f"there are {', '.join(known)}" if known else "it has no packs",
@@ -96,10 +99,33 @@ def announced() -> "list[PackEntryPoint]":
     return [one for name in installed.names() for one in installed.find(name)]
 
 
+def find_announced(name: str) -> "PackEntryPoint | None":
+    """Return the installed pack that *name* means: by its own name, its module or its distribution, or shortly."""
+    for one in announced():
+        names = {one.name, one.module, one.distribution.partition(" ")[0]}
+        if name in names | ManifestEntry("", ("packs", 0), {"package": one.name, "module": one.module}).names():
+            return one
+    return None
+
+
+def is_in_manifest(app: App, name: str) -> bool:
+    """Tell whether there is a manifest, and a pack in it that *name* means."""
+    path = app.find_manifest()
+    return path is not None and any(name in (one.key, *one.names()) for one in entries_in(path))
+
+
 def _keys(app: App) -> list[str]:
     path = app.find_manifest()
     return [] if path is None else [one.key for one in entries_in(path)]
 
 
+def _keys_and_installed(app: App) -> list[str]:
+    return list(dict.fromkeys([*_keys(app), *(one.name for one in announced())]))
+
+
 complete_pack = completing(_keys)
 """Completes the key of a pack in the manifest."""
+complete_any_pack = completing(_keys_and_installed)
+"""Completes the key of a pack in the manifest, or the name of one that is installed."""
+complete_new_pack = completing(lambda app: sorted({one.name for one in announced()} - set(_keys(app))))
+"""Completes the name of a pack that is installed and not in the manifest."""

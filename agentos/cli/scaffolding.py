@@ -1,12 +1,16 @@
 """What `init` and `new pack` write: templates filled in, in folders that appear whole or not at all."""
 
 import errno
+import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from typing import Any
+
+import attrs
 
 from agentos._version import __version__
 from agentos.base.atomic_files import draft_of, sync_folder, undisturbed, write_file
@@ -14,7 +18,9 @@ from agentos.base.atomic_files import draft_of, sync_folder, undisturbed, write_
 FLAVOURS: Mapping[str, str] = {
     "tool": "Counts the words of a text.",
     "toolset": "Writes notes down and reads them again.",
-    "wrapper": "Remembers the answers of the tool beneath it.",
+    "wrapper": "Says in the log how the tool beneath it ended.",
+    "guardrail": "Hides the numbers of tickets in what is answered.",
+    "middleware": "Says in the log which calls take long.",
     "bridge": "Offers functions of a library as tools.",
 }
 """Kinds of packs to begin with, and what each does as long as nothing else is written."""
@@ -40,8 +46,61 @@ def filled(template: str, values: Mapping[str, str]) -> bytes:
     return text.encode("utf-8")
 
 
-def make_distribution(folder: Path, name: str, flavour: str, tool: str | None = None) -> list[str]:
-    """Make the distribution of a pack at *folder*, which must not be there yet; return its files."""
+_NAMES = ("Descriptor", "ExtensionPack", "PackContext", "ToolContext", "ToolResult", "tool")
+"""What a wrapper imports, whatever it wraps."""
+
+
+@attrs.frozen(kw_only=True)
+class WrappedTool:
+    """What a wrapper has to know of the tool that it stands above: `rules` is empty if everybody may call it."""
+
+    schema: Mapping[str, Any] = attrs.field(repr=False)
+    effect: str
+    rules: tuple[str, ...] = ()
+
+    def values(self) -> dict[str, str]:
+        """Return what stands in the templates."""
+        public = () if self.rules else ("PUBLIC",)
+        return {
+            "effect": self.effect,
+            "access": json.dumps(self.rules) if self.rules else "PUBLIC",
+            "names": ", ".join((*public, *_NAMES)),
+            "beneath_names": ", ".join((*public, "ExtensionPack", "Tool")),
+            "schema": json.dumps(self.schema, indent=2),
+            "sample": self.sample(),
+        }
+
+    def sample(self) -> str:
+        """Return arguments that fit its schema, as TOML; empty if none can be made or written so."""
+        import tomlkit
+
+        from agentos.testing.hostile import valid_arguments
+
+        try:
+            return tomlkit.dumps(next(iter(valid_arguments(self.schema)), {})).strip()
+        except ValueError:  # null
+            return ""
+
+
+ANSWERING = WrappedTool(
+    schema={
+        "type": "object",
+        "properties": {"query": {"type": "string", "maxLength": 1_000, "description": "What to answer."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    effect="read",
+)
+"""What is wrapped as long as nobody knows the real tool."""
+
+
+def make_distribution(
+    folder: Path, name: str, flavour: str, tool: str | None = None, wrapped: WrappedTool = ANSWERING
+) -> list[str]:
+    """Make the distribution of a pack at *folder*, which must not be there yet; return its files.
+
+    *wrapped* is what a wrapper called *tool* is to stand above.
+    """
     module = f"agentos_pack_{name.replace('-', '_')}"
     values = {
         "name": name,
@@ -50,6 +109,7 @@ def make_distribution(folder: Path, name: str, flavour: str, tool: str | None = 
         "description": FLAVOURS[flavour],
         "tool": tool or ("web_search" if flavour == "wrapper" else name.replace("-", "_")),
         "agentos": ".".join(__version__.split(".")[:2]),
+        **(wrapped.values() if flavour == "wrapper" else {}),
     }
     files = {
         "pyproject.toml": "pyproject.toml",
@@ -60,14 +120,15 @@ def make_distribution(folder: Path, name: str, flavour: str, tool: str | None = 
         f"{module}/__init__.py": f"{flavour}.py",
         f"tests/test_{module.removeprefix('agentos_pack_')}.py": f"test_{flavour}.py",
         **({f"{module}/library.py": "library.py"} if flavour == "bridge" else {}),
-        **({"tests/beneath.py": "beneath.py"} if flavour == "wrapper" else {}),
+        **({f"tests/beneath.{end}": f"beneath.{end}" for end in ("py", "json")} if flavour == "wrapper" else {}),
     }
     with new_folder(folder) as draft:
         contents = {path: filled(template, values) for path, template in files.items()}
-        for path, data in {**contents, f"{module}/py.typed": b""}.items():
+        contents[f"{module}/py.typed"] = b""
+        for path, data in contents.items():
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
             write_file(draft / path, data)
-    return sorted([*files, f"{module}/py.typed"])
+    return sorted(contents)
 
 
 @contextmanager

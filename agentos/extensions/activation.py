@@ -204,7 +204,7 @@ class StackActivator:
         """Show readers the new state, without a pause between stacks; return what goes out of force."""
         leaving: Leaving = {}
         for key, stack in stacks.items():
-            previous, before = stack.active, (*stack.in_force, *stack.activated)
+            previous, before = stack.active, (*stack.in_force, *stack.activated, *stack.withdrawn_in_use())
             renewed = stack.switch()
             self._registries.publish(key, stack)
             if self._events.is_heard:
@@ -253,6 +253,8 @@ class StackActivator:
             self._logger.warning("calls on %s did not end within %s s", names, self._drain_timeout)
 
     async def _deactivate(self, slot: Slot, previous: Entry | None) -> None:
+        if not slot.order:  # it was called by its full id, and never in force
+            return
         error: HookError | None = None
         try:
             await self._run_descriptor_hook("on_deactivate", slot, [])
@@ -271,7 +273,8 @@ class StackActivator:
         leaving: Leaving = {}
         stacks = self._registries.all()
         for key, stack in stacks.items():
-            leaving.update(dict.fromkeys((*stack.in_force, *stack.activated), stack.active))
+            in_use = [slot for slot in stack.eligible if slot.is_used]
+            leaving.update(dict.fromkeys((*stack.in_force, *stack.activated, *in_use), stack.active))
             for slot in stack.slots():
                 self._registries.pull(slot)
             stack.hide()

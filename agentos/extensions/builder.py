@@ -9,16 +9,20 @@ import attrs
 
 from agentos._version import __version__
 from agentos.base.foreign import Border, is_a, to_the_end
-from agentos.errors import AgentOSError, PackLoadError
+from agentos.errors import AgentOSError, OptionsError, PackLoadError, Problem
 from agentos.extensions.loaded import LoadedPack
 from agentos.extensions.services import ServiceHub
 from agentos.loading.finder import Finder, FoundPack
+from agentos.model.declared_options import as_pack_options
 from agentos.model.descriptor import Descriptor
 from agentos.model.extension_pack import ExtensionPack
+from agentos.model.field_checks import frozen_mapping
 from agentos.model.kind import kind_of
 from agentos.model.manifest import PackEntry, fault_of_specifier
+from agentos.model.overrides import OverrideLayers
 from agentos.model.pack_context import PackContext, Port, SecretReader
 from agentos.model.source import HOST, Source
+from agentos.secrets.known_secrets import needs_of
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.secrets.sources import SecretScope, SecretSources
 from agentos.stacks.slot import Owner
@@ -36,6 +40,7 @@ class PackBuilder:
         masker: Masker,
         port: Callable[[Owner], Port],
         guard: Callable[[], AbstractContextManager[None]] = nullcontext,
+        overrides: Callable[[], OverrideLayers] = OverrideLayers,
     ) -> None:
         self._secrets = secrets
         self._services = services
@@ -43,22 +48,31 @@ class PackBuilder:
         self._port = port
         self._finder = Finder()
         self._guard = guard
+        self._overrides = overrides
+        self.isolate: Callable[[PackEntry], FoundPack] | None = None
+        """Finds what makes a pack in a process of its own, where there is somebody who does."""
 
     async def build(self, entry: PackEntry, *, fresh: bool = False) -> LoadedPack:
         """Find what *entry* names and build its pack; every way this can fail is a PackLoadError without secrets."""
         hint = entry.label
-        if entry.isolation != "inline":
-            raise PackLoadError(hint, "asks for isolation 'process'; this version runs packs inline only")
         with Border() as border, self._guard():  # importing and making a pack runs foreign code
-            found = self._finder.find(entry, fresh=fresh)
+            found = self._find(entry, fresh=fresh)
             return await self._build(entry, found, hint)
         raise self._load_error(hint, border.raised, entry.module)
+
+    def _find(self, entry: PackEntry, *, fresh: bool) -> FoundPack:
+        if entry.isolation == "inline":
+            return self._finder.find(entry, fresh=fresh)
+        if self.isolate is None:
+            raise PackLoadError(entry.label, "asks for isolation 'process', which an AgentOS has; a manager has not")
+        return self.isolate(entry)
 
     def _load_error(self, hint: str, error: BaseException, origin: str | None) -> PackLoadError:
         """Return *error* itself if it says without secrets why a pack could not be loaded, else one that does."""
         if is_a(error, PackLoadError) and self._masker.cleanse(error) is error:
             return error
-        message = f"could not be made: {self._masker.describe(error)}{_way_out(error)}"
+        why = str(error) if is_a(error, OptionsError) else f"could not be made: {self._masker.describe(error)}"
+        message = self._masker.mask(f"{why}{_way_out(error)}")
         made = PackLoadError(hint, message, origin=origin)
         made.__cause__ = self._masker.cleanse(error)
         return made
@@ -90,22 +104,34 @@ class PackBuilder:
                 entry=entry,
                 found=found,
             )
+            made.options = as_pack_options(pack.options)
             made.context = self._context(entry, scope, source, self._port(made))
             self._check(made)
-            declared = dict.fromkeys(need.id for one in pack.descriptors for need in one.required_secrets)
-            if undeclared := scope.declare(pack.name, declared):
+            made.context = _with_defaults(made)
+            needs = list(needs_of(pack.descriptors))
+            if undeclared := scope.declare(pack.name, needs):
                 names = ", ".join(repr(id) for id in undeclared)
                 raise PackLoadError(
                     made.key,
                     f"its factory read {names}, which no descriptor declares; add it to required_secrets",
                     origin=found.origin,
                 )
-            await self._secrets.fetch(declared)
+            await self._secrets.fetch(dict.fromkeys(need.id for need in needs))
         except BaseException:
             found.revert()
-            await to_the_end(self.dismiss(scope))
+            await to_the_end(self._abandon(found, scope))
             raise
         return made
+
+    async def _abandon(self, found: FoundPack, scope: SecretReader) -> None:
+        try:
+            await found.close()
+        finally:
+            await self.dismiss(scope)
+
+    def rivals(self, pack: str) -> tuple[str, ...]:
+        """Say which variables *pack* takes for one secret, and somebody else for another."""
+        return tuple(self._secrets.known.rivals().get(pack, ()))
 
     async def dismiss(self, scope: SecretReader) -> list[Exception]:
         """Release what the owner of *scope* holds, and let it read nothing more. Returns what disposing raised."""
@@ -116,15 +142,19 @@ class PackBuilder:
     async def _run_factory(
         self, found: FoundPack, hint: str, context: PackContext, scope: SecretScope
     ) -> ExtensionPack:
-        """Run the factory, and again when it asked for a secret that has to be awaited from the host's source."""
+        """Run the factory, and again when it asked for a secret that could not be found before it ran.
+
+        Such a secret has to be awaited from the host's source, or is in a variable that only the pack itself names.
+        """
         for _ in range(_FACTORY_RUNS):
             with Border() as border:
                 pack = await found.make(hint, context)
-            if not (waiting := scope.unfetched()):
-                if border.error is not None:
-                    raise border.error
+            if waiting := scope.unfetched():
+                await self._secrets.fetch(waiting)
+            elif border.error is not None:
+                raise border.error
+            elif not scope.describe(pack.name, needs_of(pack.descriptors)):
                 return pack
-            await self._secrets.fetch(waiting)
         return await found.make(hint, context)
 
     def _context(
@@ -149,12 +179,33 @@ class PackBuilder:
             raise PackLoadError(made.key, problem, origin=made.source.origin)
         for descriptor in made.pack.descriptors:
             kind_of(descriptor.kind).check(descriptor)
+        if made.options is not None:
+            if problems := made.options.problems(made.context.options):
+                raise OptionsError(problems)
+            self.check_overrides(made, made.pack.descriptors, self._overrides())
+
+    def check_overrides(self, owner: Owner, descriptors: Iterable[Descriptor[Any]], layers: OverrideLayers) -> None:
+        """Raise OptionsError if overrides give *descriptors* options that their *owner* does not have."""
+        if owner.options is None:
+            return
+        problems: list[Problem] = []
+        for one in descriptors:
+            said = owner.options.spelled(owner.context.options)
+            for place, options in layers.options_for(one.kind, one.id, owner.source.pack):
+                given = owner.options.spelled(options)
+                rest = {name: value for name, value in said.items() if name not in given}
+                problems += owner.options.problems({**rest, **options}, place)
+                said |= given
+        if problems:
+            raise OptionsError(list(dict.fromkeys(problems)))
 
     async def declare(self, owner: Owner, descriptors: Iterable[Descriptor[Any]]) -> None:
-        """Let *owner* read what *descriptors* declare."""
-        ids = [need.id for descriptor in descriptors for need in descriptor.required_secrets]
-        owner.scope.declare_more(ids)
-        await self._secrets.fetch(ids)
+        """Let *owner* read what *descriptors* declare; refuse them if overrides give them options that it has not."""
+        descriptors = list(descriptors)
+        self.check_overrides(owner, descriptors, self._overrides())
+        needs = list(needs_of(descriptors))
+        owner.scope.declare_more(needs)
+        await self._secrets.fetch(need.id for need in needs)
 
     def host_owner(self, source: Source | None = None) -> Owner:
         """Return an owner that is no pack: the host, or code that it lets register things."""
@@ -186,6 +237,13 @@ def _problems(made: LoadedPack) -> Iterator[str]:
     for (kind, id), count in keys.items() if len(keys) < len(pack.descriptors) else ():
         if count > 1:
             yield f"it has two descriptors for {kind}:{id}; a pack has one entry on a stack"
+
+
+def _with_defaults(made: LoadedPack) -> PackContext:
+    """Return what a pack sees once its options are known to be good: those that nobody gave have their defaults."""
+    if made.options is None:
+        return made.context
+    return attrs.evolve(made.context, options=frozen_mapping(made.options.filled(made.context.options)))
 
 
 def _way_out(error: BaseException) -> str:

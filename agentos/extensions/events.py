@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
 
 import attrs
@@ -13,27 +12,15 @@ from blinker import Signal
 from agentos.base.containment import contained
 from agentos.base.foreign import Border
 from agentos.base.locks import Change, current_change
+from agentos.extensions.event import Event
 from agentos.model.overrides import Override
-from agentos.model.source import Source
+from agentos.model.trouble import Trouble
 from agentos.secrets.masking import MaskingLogger
 from agentos.stacks.entry import Entry
 
 Listener = Callable[[Any], Any]
 
 _telling: ContextVar["_Delivery | None"] = ContextVar("agentos_telling", default=None)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-@attrs.frozen(kw_only=True)
-class Event:
-    """Something that happened. `source` says whose doing it was, if a pack's."""
-
-    type: ClassVar[str]
-    source: Source | None = None
-    timestamp: datetime = attrs.field(factory=_now)
 
 
 @attrs.frozen(kw_only=True)
@@ -138,12 +125,16 @@ class DescriptorFailed(DescriptorEvent):
 
 @attrs.frozen(kw_only=True)
 class OverrideChanged(Event):
-    """An override was set at run time, or taken away (`override` is None)."""
+    """An override was set at run time, or taken away (`override` is None).
+
+    `trouble` says that it is about nothing that is there, if so; it counts for what comes later all the same.
+    """
 
     type: ClassVar[str] = "override:changed"
     kind: str
     id: str
     override: Override | None
+    trouble: Trouble | None = None
 
 
 @attrs.frozen(kw_only=True)

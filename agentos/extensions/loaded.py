@@ -9,7 +9,7 @@ from agentos.errors import PackLoadError, UnknownPackError
 from agentos.loading.finder import FoundPack
 from agentos.model.extension_pack import ExtensionPack
 from agentos.model.manifest import PackEntry
-from agentos.model.report import PackRecord
+from agentos.model.report import PackOutcome, PackRecord
 from agentos.stacks.slot import Owner, Slot
 
 
@@ -42,6 +42,11 @@ class LoadedPack(Owner):
         )
 
 
+def is_permitted(owner: Owner, permission: str) -> bool:
+    """Tell whether *owner* has a permission: the host has all of them, a pack those of its manifest entry."""
+    return not isinstance(owner, LoadedPack) or (owner.entry is not None and permission in owner.entry.permissions)
+
+
 class LoadedPacks:
     """The loaded packs, in the order of their loading."""
 
@@ -49,6 +54,7 @@ class LoadedPacks:
         self._by_key: dict[str, LoadedPack] = {}
         self._by_name: dict[str, LoadedPack] = {}
         self._by_factory: dict[int, list[LoadedPack]] = {}
+        self._absent: dict[str, PackOutcome] = {}
 
     def __iter__(self) -> Iterator[LoadedPack]:
         return iter(list(self._by_key.values()))
@@ -80,6 +86,8 @@ class LoadedPacks:
     def add(self, loaded: LoadedPack, old: LoadedPack | None = None) -> None:
         """Note that a pack is loaded, in the place of *old* if given."""
         self._by_key[loaded.key] = loaded
+        for name in (loaded.key, loaded.entry.label if loaded.entry is not None else loaded.key):
+            self._absent.pop(name, None)
         if old is not None:
             self.remove(old)
         self._by_name[loaded.pack.name] = loaded
@@ -98,6 +106,16 @@ class LoadedPacks:
                 alike.remove(loaded)
             if not alike:
                 self._by_factory.pop(id(loaded.entry.factory), None)
+
+    def note_absent(self, outcome: PackOutcome) -> None:
+        """Note that a pack could not be loaded, or was passed over; one that is loaded all the same is not absent."""
+        if outcome.key not in self._by_key:
+            # Not its error, whose traceback would keep all that was made on the way.
+            self._absent[outcome.key] = attrs.evolve(outcome, error=None)
+
+    def absent(self) -> list[PackOutcome]:
+        """Return what became of the packs that were named and are not loaded."""
+        return list(self._absent.values())
 
     def name_taken(self, key: str, name: str, origin: str) -> PackLoadError:
         """Return the error of a pack whose name, or key, another one has."""

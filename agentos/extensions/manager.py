@@ -23,16 +23,19 @@ from agentos.extensions.persistence import NoPersistence, Persistence
 from agentos.extensions.registration import Registration
 from agentos.extensions.registries import Registries, Watcher
 from agentos.extensions.services import ServiceHub, Services
+from agentos.extensions.troubles import LoadedTroubles
+from agentos.loading.finder import FoundPack
 from agentos.model.descriptor import Descriptor
 from agentos.model.extension_pack import ExtensionPack
-from agentos.model.manifest import ExtensionManifest, PackEntry, as_manifest
+from agentos.model.manifest import ExtensionManifest, ManifestSource, PackEntry, as_manifest
 from agentos.model.overrides import GROUPS, Override, OverrideLayers, Overrides, as_override, as_overrides
 from agentos.model.pack_context import Port
-from agentos.model.report import LoadReport, PackOutcome, PackRecord
+from agentos.model.report import LoadReport, PackOutcome, PackRecord, load_failures
 from agentos.model.source import Source
+from agentos.model.trouble import Trouble
 from agentos.secrets.catalog import SecretCatalog, as_catalog
 from agentos.secrets.masking import Masker, MaskingLogger
-from agentos.secrets.sources import SecretSources, Vault
+from agentos.secrets.sources import DeclaredSecret, SecretSources, Vault
 from agentos.stacks.decide import Facts, missing_secrets
 from agentos.stacks.entry import Entry, Explanation
 from agentos.stacks.registry import Registry
@@ -47,7 +50,7 @@ class ExtensionManager:
 
     def __init__(
         self,
-        manifest: ExtensionManifest | Mapping[str, Any] | str | Path | None = None,
+        manifest: ManifestSource | None = None,
         *,
         secrets: Mapping[str, str] | Vault | None = None,
         overrides: Overrides | Mapping[str, Any] | str | Path | None = None,
@@ -64,14 +67,15 @@ class ExtensionManager:
         self.report: LoadReport | None = None
         self.masker = masker or Masker()
         self._logger = MaskingLogger("agentos", self.masker)
-        known = None if catalog is None else as_catalog(catalog)
-        self.secret_sources = SecretSources(secrets, catalog=known, dotenv=dotenv, masker=self.masker)
+        self.secret_sources = SecretSources(secrets, catalog=as_catalog(catalog), dotenv=dotenv, masker=self.masker)
         self._layers = OverrideLayers(host=as_overrides(overrides), manifest=self.manifest.overrides)
         self._facts = self._gather_facts()
         self._locks = ChangeLocks()
         self._events = EventBus(self._logger)
         self._hub = ServiceHub(self._locks, self.masker, self._logger)
-        self._builder = PackBuilder(self.secret_sources, self._hub, self.masker, self._port_of, pack_guard)
+        self._builder = PackBuilder(
+            self.secret_sources, self._hub, self.masker, self._port_of, pack_guard, lambda: self._layers
+        )
         self._registries = Registries(self, self.secret_sources, lambda: self._facts)
         self._activator = StackActivator(
             locks=self._locks,
@@ -92,6 +96,7 @@ class ExtensionManager:
         }
         self._registration = Registration(**shared, require_open=self._require_open)
         self._packs = LoadedPacks()
+        self._troubles = LoadedTroubles(self._registries, self._packs, self.masker)
         self._lifecycle = PackLifecycle(
             **shared,
             locks=self._locks,
@@ -133,9 +138,28 @@ class ExtensionManager:
         return [loaded.record() for loaded in self._packs]
 
     def explain(self, kind: str, id: str) -> Explanation:
-        """Say of every entry on a stack what it is and why, strongest first."""
-        registry = self.registry(GROUPS.get(kind, kind))
-        return Explanation(registry.kind, id, registry.get_active(id), registry.stack(id))
+        """Say of every entry on a stack what it is and why, strongest first; *id* may be one pack's, as `pack:id`.
+
+        Of what nobody offers it says which name is near, and which packs were not loaded and may offer it.
+        """
+        return self._troubles.explanation(GROUPS.get(kind, kind), id)
+
+    def absent(self) -> list[PackOutcome]:
+        """Return what became of the packs that were to be loaded and are not: those that failed or are disabled."""
+        return self._packs.absent()
+
+    def unmatched_overrides(self) -> list[Trouble]:
+        """Return a trouble for every override that is about nothing that is there."""
+        return self._troubles.of_overrides(self._layers)
+
+    @property
+    def perhaps_elsewhere(self) -> str:
+        """Say, where something is missing, which packs may offer it that are not loaded, or not whole."""
+        return self._troubles.perhaps_elsewhere()
+
+    def pack_troubles(self) -> list[Trouble]:
+        """Return what loaded packs find wrong with themselves."""
+        return self._troubles.of_packs()
 
     def on(self, listener: Listener) -> Listener:
         """Call *listener*, sync or async, with every event. Returns it, so it decorates too."""
@@ -167,7 +191,10 @@ class ExtensionManager:
         except BaseException:
             await to_the_end(self._take_back(outcomes))
             raise
-        self.report = LoadReport(outcomes)
+        unmatched = self.unmatched_overrides()
+        for trouble in unmatched:
+            self._logger.warning("%s", trouble)
+        self.report = LoadReport(outcomes, [*unmatched, *self.pack_troubles()])
         fatal = [
             outcome.error
             for entry, outcome in zip(self.manifest.packs, outcomes, strict=True)
@@ -175,7 +202,7 @@ class ExtensionManager:
         ]
         if fatal:
             await to_the_end(self._take_back(outcomes))
-            raise ExceptionGroup("packs that the manifest requires could not be loaded", fatal)
+            raise load_failures("packs that the manifest requires could not be loaded", fatal)
         return self.report
 
     async def _begin_load(self, entry: PackEntry) -> tuple[PackOutcome, list[DeferredActivation]]:
@@ -257,43 +284,71 @@ class ExtensionManager:
 
     # -- overrides and secrets ---------------------------------------------------------------------------------
 
-    async def set_override(self, kind: str, id: str, override: Override | Mapping[str, Any] | None) -> None:
-        """Set an override for this run, by `id` or `pack:id`; None takes it away."""
+    async def set_override(self, kind: str, id: str, override: Override | Mapping[str, Any] | None) -> Trouble | None:
+        """Set an override for this run, by `id` or `pack:id`; None takes it away.
+
+        Return what is wrong with it: one that is about nothing that is there counts for what comes later. OptionsError
+        says if it gives an entry options that its pack does not have; then nothing is changed.
+        """
         self._require_open()
         kind = GROUPS.get(kind, kind)
         value = None if override is None else as_override(override, kind, id)
+        trouble: Trouble | None = None
+        if value is not None:
+            only = OverrideLayers(runtime=Overrides({kind: {id: value}}))
+            self._check_options(only, [(kind, id)])
 
         def alter() -> None:
+            nonlocal trouble
             runtime = self._layers.runtime.with_one(kind, id, value)
             self._set_layers(attrs.evolve(self._layers, runtime=runtime), [(kind, id)])
-            self._events.post(OverrideChanged(kind=kind, id=id, override=value))
+            trouble = self._tell_override(kind, id, value)
 
         async with self._changing() as change:
             await self._activator.carry_out(change, lambda: _keys_of(kind, id), alter)
+        return trouble
 
     async def replace_overrides(self, *, host: Overrides, manifest: Overrides) -> list[tuple[str, str]]:
         """Put others in the place of the host's overrides and the manifest's; return those that are not as before."""
         self._require_open()
         changed = list(dict.fromkeys([*_changes(self._layers.host, host), *_changes(self._layers.manifest, manifest)]))
+        self._check_options(OverrideLayers(host=host, manifest=manifest), changed)
 
         def alter() -> None:
             self._set_layers(attrs.evolve(self._layers, host=host, manifest=manifest), changed)
             for kind, id in changed:
-                said = host.of(kind).get(id) or manifest.of(kind).get(id)
-                self._events.post(OverrideChanged(kind=kind, id=id, override=said))
+                self._tell_override(kind, id, host.of(kind).get(id) or manifest.of(kind).get(id))
 
         async with self._changing() as change:
             keys = [key for kind, id in changed for key in _keys_of(kind, id)]
             await self._activator.carry_out(change, lambda: keys, alter)
         return changed
 
+    def _tell_override(self, kind: str, id: str, override: Override | None) -> Trouble | None:
+        """Tell that an override is another one now; one that is about nothing is told of, returned, and counts."""
+        trouble = None if override is None else self._troubles.of_override(kind, id)
+        if trouble is not None:
+            self._logger.warning("%s", trouble)
+        self._events.post(OverrideChanged(kind=kind, id=id, override=override, trouble=trouble))
+        return trouble
+
+    def _check_options(self, layers: OverrideLayers, changed: Iterable[Key]) -> None:
+        """Raise OptionsError if what *changed* in *layers* gives entries options that their packs do not have."""
+        for kind, id in changed:
+            for slot in self._slots_meant(kind, id):
+                self._builder.check_overrides(slot.owner, [slot.descriptor], layers)
+
+    def _slots_meant(self, kind: str, id: str) -> list[Slot]:
+        """Return the slots that an override key means."""
+        slots = [slot for key in _keys_of(kind, id) for slot in self._registries.slots(key)]
+        return [one for one in slots if id in (one.key[1], f"{one.source.pack}:{one.key[1]}")]
+
     def _set_layers(self, layers: OverrideLayers, changed: Iterable[Key]) -> None:
         """Let *layers* count, which differ in *changed*, and judge what they are about again."""
         self._layers = layers
         self._facts = self._gather_facts()
         for kind, id in changed:
-            slots = [slot for key in _keys_of(kind, id) for slot in self._registries.slots(key)]
-            self._registries.judge_again(one for one in slots if id in (one.key[1], f"{one.source.pack}:{one.key[1]}"))
+            self._registries.judge_again(self._slots_meant(kind, id))
 
     async def set_secret(self, id: str, value: str | None) -> None:
         """Set a secret for this run; None takes it away, and the sources below count again."""
@@ -399,7 +454,7 @@ class ExtensionManager:
         undone: list[Slot | LoadedPack] = [*leaving, *self._packs]
         with deferred_ends() as waits:
             try:
-                for one in sorted(undone, key=lambda one: one.order, reverse=True):
+                for one in sorted(undone, key=_place_in_undoing, reverse=True):
                     if isinstance(one, Slot):
                         await self._activator.retire({one: leaving[one]})
                     else:
@@ -418,7 +473,6 @@ class ExtensionManager:
             overrides=self._layers,
             held_back=self._persistence.held_back,
             shut=self._shut,
-            secret_hint=self.secret_sources.hint,
         )
 
     def _shut(self, descriptor: Descriptor[Any]) -> str | None:
@@ -427,6 +481,10 @@ class ExtensionManager:
             reason = None if descriptor.gate is None else descriptor.gate()
             return None if reason is None else self.masker.mask(str(reason))
         return f"its gate raised {self.masker.describe(border.raised)}"
+
+    def isolate_by(self, find: Callable[[PackEntry], FoundPack]) -> None:
+        """Let *find* say what makes the packs whose entries ask for a process of their own. For the layers above."""
+        self._builder.isolate = find
 
     def watch(self, watcher: Watcher) -> None:
         """Call *watcher* with the stacks of every switch, at the moment of the switch. For the layers above."""
@@ -444,9 +502,24 @@ class ExtensionManager:
             return None
         return self._shut(entry.descriptor) or "it is just coming back; try again"
 
+    def secrets_of(self, entry: Entry) -> list[DeclaredSecret]:
+        """Say of the secrets that an entry declares what is known of each, and where its value was found."""
+        slot = entry._slot  # noqa: SLF001 - the slot is our own
+        return [] if slot is None else list(map(slot.owner.scope.look_up, entry.descriptor.required_secrets))
+
+    def options_of(self, key: str) -> Mapping[str, Any] | None:
+        """Return the JSON Schema of the options that a loaded pack declares; None if it declares nothing of them."""
+        declared = self._packs.find(key).options
+        return None if declared is None else declared.schema
+
     def loaded(self) -> list[tuple[PackRecord, PackEntry | None]]:
         """Return the loaded packs with the entries they came from, in the order of their loading."""
         return [(loaded.record(), loaded.entry) for loaded in self._packs]
+
+    @property
+    def logger(self) -> MaskingLogger:
+        """Return the logger that masks what is secret here."""
+        return self._logger
 
     @property
     def events(self) -> EventBus:
@@ -479,3 +552,8 @@ def _changes(before: Overrides, now: Overrides) -> Iterator[tuple[str, str]]:
 def _keys_of(kind: str, id: str) -> list[Key]:
     """Return the stacks that an override key can mean: `a:b` is the id `a:b`, or pack a's `b`."""
     return list(dict.fromkeys([(kind, id), (kind, id.partition(":")[2] or id)]))
+
+
+def _place_in_undoing(one: Slot | LoadedPack) -> tuple[bool, int]:
+    """Say when something is undone: first what is used without being in force, then what was activated last."""
+    return isinstance(one, Slot) and not one.order, one.order

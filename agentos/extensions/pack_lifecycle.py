@@ -54,7 +54,8 @@ class PackLifecycle:
     async def _load(self, change: Change, entry: PackEntry) -> PackOutcome:
         hint = entry.label
         if not entry.enabled:
-            return self._skipped(hint, "disabled")
+            self.packs.note_absent(outcome := self._skipped(hint, "disabled"))
+            return outcome
         lock = f"pack {entry.key}" if entry.key else f"factory {id(entry.factory)}"
         if await self._locks.acquire(change, [lock]) or self.packs.has(entry):
             return self._skipped(hint, "already_loaded")
@@ -102,10 +103,19 @@ class PackLifecycle:
         if new.disabled is None:
             await self._run_hook("on_activate", new)
             new.order = self._activator.take_order()
+        else:
+            await new.found.rest()
         await self._bring_in(change, new, old)
         self.packs.add(new, old)
         self._events.post(PackLoaded(key=new.key, pack=new.pack.name, version=new.pack.version, source=new.source))
-        return PackOutcome("loaded", new.key, new.pack.name)
+        return PackOutcome("loaded", new.key, new.pack.name, warnings=self._warn(new))
+
+    def _warn(self, new: LoadedPack) -> tuple[str, ...]:
+        """Log and return what somebody should look at, though it keeps no pack from being loaded."""
+        warnings = self._builder.rivals(new.pack.name)
+        for warning in warnings:
+            self._logger.warning("pack %r: %s", new.pack.name, warning)
+        return warnings
 
     async def _lock_name(self, change: Change, new: LoadedPack, old: LoadedPack | None) -> None:
         name = new.pack.name
@@ -157,6 +167,7 @@ class PackLifecycle:
         if built.order:
             await self._deactivate(built)
         built.found.revert()
+        await built.found.close()
         await self._builder.dismiss(built.scope)
 
     async def _take_off(self, change: Change, loaded: LoadedPack) -> None:
@@ -200,6 +211,7 @@ class PackLifecycle:
         """Run the last hook of a pack whose descriptors are out of force, and forget it."""
         self.packs.remove(loaded)
         error = await self._deactivate(loaded) if loaded.disabled is None else None
+        await loaded.found.close()
         current_raised().extend(await self._builder.dismiss(loaded.scope))
         loaded.found.discard()
         pack = loaded.pack
@@ -330,4 +342,6 @@ class PackLifecycle:
         self._events.post(
             PackFailed(key=key, pack=pack, version=version, error=error, reason=str(error), source=source)
         )
-        return PackOutcome("failed", key, pack, str(error), error)
+        outcome = PackOutcome("failed", key, pack, str(error), error)
+        self.packs.note_absent(outcome)
+        return outcome

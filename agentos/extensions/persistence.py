@@ -1,6 +1,7 @@
 """What a manager asks of whoever remembers things beyond one run."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from agentos.model.manifest import PackEntry
 from agentos.stacks.slot import Slot
@@ -19,6 +20,10 @@ class Persistence(Protocol):
 
     def held_back(self, slot: Slot) -> str | None:
         """Say why *slot* has to wait for a person; None if it does not."""
+        ...
+
+    def accepted(self, owner: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return the definitions of an owner's tools that were accepted in earlier runs, by id."""
         ...
 
     def disabled(self, key: str) -> str | None:
@@ -50,6 +55,10 @@ class NoPersistence:
     def held_back(self, slot: Slot) -> str | None:  # noqa: ARG002 - the signature is the contract
         """Hold nothing back."""
         return None
+
+    def accepted(self, owner: str) -> Mapping[str, Mapping[str, Any]]:  # noqa: ARG002 - the signature is the contract
+        """Know of none."""
+        return {}
 
     def disabled(self, key: str) -> str | None:  # noqa: ARG002 - the signature is the contract
         """Start everything enabled."""

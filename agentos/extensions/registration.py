@@ -1,6 +1,6 @@
 """Single descriptors: pushed by hand, or registered by running code as one owner."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -11,7 +11,7 @@ from agentos.base.locks import Change, current_raised
 from agentos.errors import DescriptorError, NotPermittedError, PackLoadError
 from agentos.extensions.activation import Keys, StackActivator, keys_of
 from agentos.extensions.builder import PackBuilder
-from agentos.extensions.loaded import LoadedPack
+from agentos.extensions.loaded import LoadedPack, is_permitted
 from agentos.extensions.persistence import Persistence
 from agentos.extensions.registries import Registries
 from agentos.model.descriptor import Descriptor
@@ -36,6 +36,10 @@ class Registration:
     _require_open: Callable[[], None]
     _guests: dict[str, Owner] = attrs.field(factory=dict)
     """The owners that have a name and are no packs: each until what it brought is gone."""
+
+    def accepted(self, owner: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return the definitions of an owner's tools that were accepted in earlier runs, by id."""
+        return self._persistence.accepted(owner)
 
     async def register(self, offered: object, source: Source | None) -> Entry:
         """Push a descriptor by hand; raise HookError and leave nothing if its activation fails."""
@@ -218,6 +222,9 @@ class _OwnersPort:
     def all_entries(self, kind: str) -> list[Entry]:
         return self._registration.all_entries(kind)
 
+    def accepted(self) -> Mapping[str, Mapping[str, Any]]:
+        return self._registration.accepted(self.source.pack)
+
     async def exchange(self, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()) -> list[Entry]:
         return await self._registration.exchange(self._find(), kind, add, drop)
 
@@ -226,5 +233,5 @@ class _OwnersPort:
 
     def require(self, permission: str) -> None:
         owner = self._find()
-        if isinstance(owner, LoadedPack) and (owner.entry is None or permission not in owner.entry.permissions):
+        if not is_permitted(owner, permission):
             raise NotPermittedError(self.source.pack, permission)

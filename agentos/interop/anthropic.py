@@ -7,16 +7,30 @@ from agentos.interop._provider_calls import (
     Message,
     ModelCall,
     Reply,
+    RunMessages,
     ToolHost,
     ToolList,
     described_tools,
     first_field,
+    is_failure,
     name_of,
     plain_data,
     results_of,
     unique_ids,
     without_nulls,
 )
+from agentos.interop._provider_media import (
+    IMAGES,
+    PDF,
+    Part,
+    ShownResult,
+    encoded,
+    labelled,
+    nothing_shown,
+    shown_result,
+    web_address,
+)
+from agentos.model.media import Media
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 
@@ -36,16 +50,18 @@ async def run(
     principal: Principal | None = None,
     *,
     session: Mapping[str, Any] | None = None,
-) -> list[Message]:
+    media: bool = True,
+) -> RunMessages:
     """Run the tool calls of *response*, side by side, and return what to append for the next request.
 
     *response* is the SDK's message or a mapping; *tools* is the list that was sent. What comes back is the assistant's
-    message and, if it made calls, one user message with a result for each.
+    message and, if it made calls, one user message with a result for each. Images and PDF files of results are shown
+    to the model; without *media* it reads their names alone. Its `results` are what the calls came to, and its
+    `pending` the proposals that wait for a person.
     """
     reply = read(response)
     results = await results_of(host, reply.calls, tools, principal, session)
-    blocks = [_answer(call, result) for call, result in zip(reply.calls, results, strict=True)]
-    return [*reply.messages, {"role": "user", "content": blocks}] if blocks else reply.messages
+    return RunMessages([*reply.messages, *answers(reply.calls, results, media=media)], results)
 
 
 def read(response: Any) -> Reply:
@@ -78,6 +94,38 @@ def _is_blank(block: dict[str, Any]) -> bool:
     return block.get("type") == "text" and not str(block.get("text", "")).strip()
 
 
-def _answer(call: ModelCall, result: ToolResult) -> dict[str, Any]:
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.id, "content": result.content}
-    return block if result.success else {**block, "is_error": True}
+def answers(calls: Sequence[ModelCall], results: Sequence[ToolResult], *, media: bool = True) -> list[Message]:
+    """Return one message with a result for each call, and behind them what failures show; none without calls.
+
+    A result that is marked as an error takes text alone.
+    """
+    shown = [shown_result(result, _block if media else nothing_shown) for result in results]
+    blocks = [_answer(call, result, its) for call, result, its in zip(calls, results, shown, strict=True)]
+    beside = [its.parts if is_failure(result) else [] for result, its in zip(results, shown, strict=True)]
+    content = [*blocks, *labelled(calls, beside, _text)]
+    return [{"role": "user", "content": content}] if content else []
+
+
+def _answer(call: ModelCall, result: ToolResult, shown: ShownResult) -> Part:
+    block: Part = {"type": "tool_result", "tool_use_id": call.id, "content": shown.text}
+    if is_failure(result):
+        return {**block, "is_error": True}
+    return {**block, "content": [_text(shown.text), *shown.parts]} if shown.parts else block
+
+
+def _text(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+_IMAGE_LIMIT = 3_750_000
+"""How many bytes an image may have: a request with a larger one is refused whole."""
+
+
+def _block(media: Media) -> Part | None:
+    kind = "image" if media.type in IMAGES else "document" if media.type == PDF else None
+    if kind is None or (kind == "image" and (media.size or 0) > _IMAGE_LIMIT):
+        return None
+    if media.data:
+        return {"type": kind, "source": {"type": "base64", "media_type": media.type, "data": encoded(media)}}
+    address = web_address(media)
+    return None if address is None else {"type": kind, "source": {"type": "url", "url": address}}

@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentos.interop._provider_calls import (
+    PENDING,
     Message,
     ModelCall,
     Reply,
+    RunMessages,
     ToolHost,
     ToolList,
     built_one_by_one,
     first_field,
+    is_failure,
     name_of,
     plain_data,
     provider_list,
@@ -18,7 +21,17 @@ from agentos.interop._provider_calls import (
     unique_ids,
     without_nulls,
 )
+from agentos.interop._provider_media import (
+    PDF,
+    Part,
+    ShownResult,
+    encoded,
+    labelled,
+    nothing_shown,
+    shown_result,
+)
 from agentos.interop._provider_schemas import object_schema
+from agentos.model.media import Media
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 from agentos.tools.listing import ToolInfo
@@ -46,16 +59,18 @@ async def run(
     principal: Principal | None = None,
     *,
     session: Mapping[str, Any] | None = None,
-) -> list[Message]:
+    media: bool = True,
+) -> RunMessages:
     """Run the function calls of *response*, side by side, and return the contents to append for the next request.
 
     *response* is google-genai's response or a mapping; *tools* is the list that was sent. What comes back is the
-    model's content and, if it made calls, one user content with a function response for each.
+    model's content and, if it made calls, one user content with a function response for each. Images, sound and PDF
+    files of results are shown to the model; without *media* it reads their names alone. Its `results` are what the
+    calls came to, and its `pending` the proposals that wait for a person.
     """
     reply = read(response)
     results = await results_of(host, reply.calls, tools, principal, session)
-    parts = [_answer(call, result) for call, result in zip(reply.calls, results, strict=True)]
-    return [*reply.messages, {"role": "user", "parts": parts}] if parts else reply.messages
+    return RunMessages([*reply.messages, *answers(reply.calls, results, media=media)], results)
 
 
 def read(response: Any) -> Reply:
@@ -87,7 +102,34 @@ def _repeated_call(given: dict[str, Any], call: ModelCall) -> dict[str, Any]:
     return {**repeated, "id": call.id} if call.id else repeated
 
 
-def _answer(call: ModelCall, result: ToolResult) -> dict[str, Any]:
-    response = {"output" if result.success else "error": result.content}
-    answer: dict[str, Any] = {"name": call.wire, "response": response}
+def answers(calls: Sequence[ModelCall], results: Sequence[ToolResult], *, media: bool = True) -> list[Message]:
+    """Return one content with a function response for each call, and behind them what they show; none without calls.
+
+    Not every model takes media inside of a function response; all that see or hear take it beside.
+    """
+    shown = [shown_result(result, _inline if media else nothing_shown) for result in results]
+    parts = [_answer(call, result, its) for call, result, its in zip(calls, results, shown, strict=True)]
+    parts += labelled(calls, [its.parts for its in shown], lambda text: {"text": text})
+    return [{"role": "user", "parts": parts}] if parts else []
+
+
+def _answer(call: ModelCall, result: ToolResult, shown: ShownResult) -> Part:
+    response: Part = {"error" if is_failure(result) else "output": shown.text}
+    if result.pending is not None:
+        response["_meta"] = {PENDING: dict(result.pending)}
+    answer: Part = {"name": call.wire, "response": response}
     return {"function_response": {"id": call.id, **answer} if call.id else answer}
+
+
+_INLINE = frozenset(
+    {
+        *("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", PDF),
+        *("audio/wav", "audio/mpeg", "audio/mp3", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"),
+    }
+)
+
+
+def _inline(media: Media) -> Part | None:
+    if media.type not in _INLINE or not media.data:
+        return None
+    return {"inline_data": {"mime_type": media.type, "data": encoded(media)}}

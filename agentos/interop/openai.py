@@ -8,6 +8,7 @@ from agentos.interop._provider_calls import (
     Message,
     ModelCall,
     Reply,
+    RunMessages,
     ToolHost,
     ToolList,
     first_field,
@@ -19,8 +20,21 @@ from agentos.interop._provider_calls import (
     unique_ids,
     without_nulls,
 )
+from agentos.interop._provider_media import (
+    IMAGES,
+    PDF,
+    Part,
+    data_url,
+    encoded,
+    file_name,
+    labelled,
+    nothing_shown,
+    shown_result,
+    web_address,
+)
 from agentos.interop._provider_schemas import flat_schema
 from agentos.interop._strict_schemas import NotStrictError, Restorer, strict_schema
+from agentos.model.media import Media
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolResult
 from agentos.tools.listing import ToolInfo
@@ -77,18 +91,22 @@ async def run(
     principal: Principal | None = None,
     *,
     session: Mapping[str, Any] | None = None,
-) -> list[Message]:
+    media: bool = True,
+) -> RunMessages:
     """Run the tool calls of *response*, side by side, and return what to append for the next request.
 
     *response* is an SDK's object or a mapping: a chat completion, one of its messages, or a response. *tools* is the
-    list that was sent. What comes back is what the model said and then one answer for every call it made.
+    list that was sent. What comes back is what the model said and then one answer for every call it made. Images,
+    sound and PDF files of results are shown to the model; without *media* it reads their names alone. Its `results`
+    are what the calls came to, and its `pending` the proposals that wait for a person.
     """
     reply = read(response)
-    results = await results_of(host, reply.calls, list_with_names(host, tools, principal), principal, session)
-    return [*reply.messages, *answers(reply.calls, results)]
+    results = await results_of(host, reply.calls, tools, principal, session, list_with_names)
+    made = answers(reply.calls, results, media=media)
+    return RunMessages([*reply.messages, *made, *(media_messages(reply.calls, results) if media else ())], results)
 
 
-def list_with_names(host: ToolHost, given: Sequence[Any], principal: Principal | None) -> ToolList:
+def list_with_names(host: ToolHost, given: Sequence[Any], principal: Principal) -> ToolList:
     """Return the list that was sent, with its way back; of a plain list it is found again."""
     named = names_of_list(host, given, principal)
     if named is given or not (strict := [wire for wire in map(_strict_name, given or ()) if wire]):
@@ -182,12 +200,59 @@ def _repeated_item(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "content": [without_nulls(part, "parsed") for part in content]}
 
 
-def answers(calls: Sequence[ModelCall], results: Sequence[ToolResult]) -> list[Message]:
-    """Return one answer for each call."""
-    return [_answer(call, result) for call, result in zip(calls, results, strict=True)]
+def answers(calls: Sequence[ModelCall], results: Sequence[ToolResult], *, media: bool = True) -> list[Message]:
+    """Return one answer for each call. In chat completions it is text, and `media_messages` has what is more."""
+    return [_answer(call, result, media=media) for call, result in zip(calls, results, strict=True)]
 
 
-def _answer(call: ModelCall, result: ToolResult) -> Message:
+def _answer(call: ModelCall, result: ToolResult, *, media: bool) -> Message:
     if call.kind in _CALLS:
-        return {"type": f"{call.kind}_output", "call_id": call.id, "output": result.content}
-    return {"role": "tool", "tool_call_id": call.id, "content": result.content}
+        shown = shown_result(result, _in_response if media else nothing_shown)
+        output = [{"type": "input_text", "text": shown.text}, *shown.parts] if shown.parts else shown.text
+        return {"type": f"{call.kind}_output", "call_id": call.id, "output": output}
+    text = shown_result(result, _in_chat if media else nothing_shown).text
+    return {"role": "tool", "tool_call_id": call.id, "content": text}
+
+
+# -- media ---------------------------------------------------------------------------------------------------------
+
+_SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_ENDINGS = {PDF: ".pdf"}
+
+
+def media_messages(calls: Sequence[ModelCall], results: Sequence[ToolResult]) -> list[Message]:
+    """Return the message that shows what results have beside text, to be put behind all answers of a chat completion.
+
+    A tool's own message takes text alone, so it is one of the user's, which says of each part where it comes from.
+    Nothing is returned for the responses API, whose answers carry it, or if there is nothing to show.
+    """
+    shown = [
+        [] if call.kind in _CALLS else shown_result(result, _in_chat).parts
+        for call, result in zip(calls, results, strict=True)
+    ]
+    parts = labelled(calls, shown, lambda text: {"type": "text", "text": text})
+    return [{"role": "user", "content": parts}] if parts else []
+
+
+def _in_chat(media: Media) -> Part | None:
+    if media.type in IMAGES and (address := _address(media)):
+        return {"type": "image_url", "image_url": {"url": address}}
+    if not media.data:
+        return None
+    if media.type in _SOUNDS:
+        return {"type": "input_audio", "input_audio": {"data": encoded(media), "format": _SOUNDS[media.type]}}
+    if media.type == PDF:
+        return {"type": "file", "file": {"filename": file_name(media, _ENDINGS), "file_data": data_url(media)}}
+    return None
+
+
+def _in_response(media: Media) -> Part | None:
+    if media.type in IMAGES and (address := _address(media)):
+        return {"type": "input_image", "image_url": address, "detail": "auto"}
+    if media.type == PDF and media.data:
+        return {"type": "input_file", "filename": file_name(media, _ENDINGS), "file_data": data_url(media)}
+    return None
+
+
+def _address(media: Media) -> str | None:
+    return data_url(media) if media.data else web_address(media)

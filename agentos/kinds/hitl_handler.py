@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from agentos.base.foreign import Border, settled
 from agentos.calls.threads import NO_OUTCOME, Outcome, ThreadJob, ToolThreads
 from agentos.errors import DescriptorError
+from agentos.model.crossing import Crossing, RemotePayload
 from agentos.model.descriptor import Descriptor
-from agentos.model.kind import Kind, declare_kind
+from agentos.model.kind import Kind, declare_own_kind
 from agentos.secrets.masking import MaskingLogger
 
 if TYPE_CHECKING:
@@ -83,4 +84,17 @@ class ProposalHandlers:
         return await settled(answer), error
 
 
-HITL_HANDLER = declare_kind(Kind("hitl-handler", check=_check))
+_CROSSING = Crossing(
+    describe=lambda _: {},
+    functions=lambda payload: {"on_proposal": getattr(payload, "on_proposal", payload)},
+    proxy=lambda _, functions: RemotePayload(functions),
+)
+
+HITL_HANDLER = declare_own_kind(
+    Kind(
+        "hitl-handler",
+        check=_check,
+        reader="the approvals, about every call that waits for one",
+        crossing=_CROSSING,
+    )
+)

@@ -7,9 +7,12 @@ own use: it is never offered and can't be called.
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
+from agentos.calls.tool_crossing import TOOL_CROSSING
 from agentos.errors import DescriptorError
-from agentos.model.descriptor import Descriptor
-from agentos.model.kind import Kind, declare_kind
+from agentos.model.descriptor import Descriptor, as_requirements
+from agentos.model.kind import Kind, declare_own_kind
 from agentos.schema.validation import compile_schema
 from agentos.tools.definition import definition_of
 from agentos.tools.service import ToolsService
@@ -38,11 +41,33 @@ def _is_bound(payload: Any) -> bool:
 
 def _adapt(offered: object) -> Sequence[Descriptor[Any]]:
     if isinstance(offered, Toolset):
-        return [Descriptor("tool", tool.name, tool) for tool in offered]
+        return [_complete(Descriptor("tool", tool.name, tool)) for tool in offered]
     tool = as_tool(offered)
-    return () if tool is None else [Descriptor("tool", tool.name, offered)]
+    return () if tool is None else [_complete(Descriptor("tool", tool.name, offered))]
 
 
-TOOL = declare_kind(
-    Kind("tool", check=_check, is_bound=_is_bound, adapt=_adapt, definition=definition_of, service=ToolsService)
+def _complete(descriptor: Descriptor[Any]) -> Descriptor[Any]:
+    """Return a descriptor that requires what its tool does as well, and wraps if its tool does."""
+    if not looks_like_tool(descriptor.payload) or isinstance(descriptor.payload, type):
+        return descriptor
+    said: Any = descriptor.payload
+    needs = (*descriptor.required_secrets, *as_requirements(getattr(said, "required_secrets", ())))
+    wraps = descriptor.wraps or getattr(said, "wraps", False)
+    if len(needs) == len(descriptor.required_secrets) and wraps == descriptor.wraps:
+        return descriptor
+    return attrs.evolve(descriptor, required_secrets=dict.fromkeys(needs), wraps=wraps)
+
+
+TOOL = declare_own_kind(
+    Kind(
+        "tool",
+        check=_check,
+        is_bound=_is_bound,
+        adapt=_adapt,
+        complete=_complete,
+        definition=definition_of,
+        service=ToolsService,
+        reader="the calls of every caller: hosts, models, MCP clients and the command",
+        crossing=TOOL_CROSSING,
+    )
 )

@@ -141,6 +141,8 @@ def create_curated_manifest(
     if problems:
         raise ManifestError("curated packs", problems)
     sources = SecretSources(secrets, catalog=as_catalog(catalog), dotenv=dotenv, masker=Masker())
+    for pack in CURATED:
+        sources.known.describe(pack, pack.name, (*pack.required, *pack.optional))
     announced = PackEntryPoints()
     outcomes = [_outcome(pack, wanted.why_not(pack), own, sources, announced) for pack in CURATED]
     if check_imports:
@@ -262,9 +264,10 @@ class _Own:
     def declared(self, pack: CuratedPack) -> dict[str, bool]:
         """Return the secrets that *pack* declares, also those that its options name, and whether it can do without."""
         options = self.options.get(pack.name, {})
-        required = () if pack.secrets_unless and options.get(pack.secrets_unless) else pack.secrets
+        required = () if pack.secrets_unless and options.get(pack.secrets_unless) else pack.required
         named = dict.fromkeys(_named(options, pack.secrets_in_options), True)
-        return {**dict.fromkeys(required, False), **dict.fromkeys(pack.optional_secrets, True), **named}
+        declared = {**{need.id: False for need in required}, **{need.id: True for need in pack.optional}}
+        return {**declared, **named}
 
     def of_pack(self, pack: CuratedPack) -> dict[str, str]:
         """Return the secrets that *pack* alone sees: its own options win over what the host gave for all."""
@@ -306,7 +309,7 @@ def _outcome(
 ) -> CuratedOutcome:
     found = find_distribution(pack.distribution)
     version = None if found is None else found.version
-    secrets = tuple(_secrets(own.declared(pack), own.of_pack(pack), sources))
+    secrets = tuple(_secrets(pack, own, sources))
     ended = functools.partial(CuratedOutcome, pack.name, pack.category, version=version, secrets=secrets)
     if why_not is not None:
         return ended(CuratedStatus.FILTERED, why_not)
@@ -327,10 +330,10 @@ def _quoted(requirement: str) -> str:
     return f"'{requirement}'" if set(requirement) & set("<>=!~") else requirement
 
 
-def _secrets(declared: Mapping[str, bool], own: Mapping[str, str], sources: SecretSources) -> Iterator[CuratedSecret]:
-    for id, optional in declared.items():
-        definition = sources.catalog.get(id)
-        found = sources.find(id, own)
+def _secrets(pack: CuratedPack, own: _Own, sources: SecretSources) -> Iterator[CuratedSecret]:
+    for id, optional in own.declared(pack).items():
+        definition = sources.known.get(id, pack)
+        found = sources.find(id, own.of_pack(pack), pack)
         yield CuratedSecret(
             id,
             optional=optional,

@@ -2,6 +2,8 @@
 
 import attrs
 
+from agentos.model.descriptor import SecretRequirement, as_requirements
+
 CHANNELS = "channels"
 """The category of packs that send to people: they are chosen by name or not at all."""
 
@@ -13,13 +15,23 @@ class CuratedPack:
     name: str
     category: str
     summary: str
-    secrets: tuple[str, ...] = ()
-    optional_secrets: tuple[str, ...] = ()
+    secrets: tuple[str | SecretRequirement, ...] = ()
+    optional_secrets: tuple[str | SecretRequirement, ...] = ()
     permissions: tuple[str, ...] = ()
     secrets_in_options: tuple[str, ...] = ()
     """Where its options name more secrets that it can use: keys on the way there, `*` for any."""
     secrets_unless: str = ""
     """The option that takes the place of *secrets*: with it, the pack neither needs nor declares them."""
+
+    @property
+    def required(self) -> tuple[SecretRequirement, ...]:
+        """Return the secrets that it needs; those that the catalog does not know describe themselves."""
+        return as_requirements(self.secrets)
+
+    @property
+    def optional(self) -> tuple[SecretRequirement, ...]:
+        """Return the secrets that it can use."""
+        return as_requirements(self.optional_secrets)
 
     @property
     def distribution(self) -> str:
@@ -64,5 +76,13 @@ CURATED: tuple[CuratedPack, ...] = (
     CuratedPack("tasks", "work", "tasks with dependencies"),
     CuratedPack("contacts", "work", "people and how to reach them", permissions=("tools:register",)),
     CuratedPack("incidents", "work", "incidents, opened, updated, resolved and purged"),
+    CuratedPack("secret-guard", "safety", "tokens and passwords kept from leaving"),
+    CuratedPack("pii-guard", "safety", "personal data that has a format kept from leaving"),
+    CuratedPack("injection-guard", "safety", "instructions in what tools return, and destinations from there"),
+    CuratedPack("code-safety", "safety", "dangerous commands, SQL and Python kept from tools that execute"),
+    CuratedPack("provenance-ed25519", "safety", "the audit log signed with a key", secrets=("provenance.key",)),
+    CuratedPack("planning", "calls", "plans for turns: a checklist, or one that the model makes"),
+    CuratedPack("cache", "calls", "answers of tools that only read, kept for a while"),
+    CuratedPack("retry", "calls", "tools that fail now and then tried again, those that go on failing left alone"),
     CuratedPack("notify", CHANNELS, "messages to the targets that the operator names", secrets=("apprise.urls",)),
 )

@@ -1,6 +1,6 @@
 """From a manifest entry to what makes the pack: a factory, a module's export, or a pack itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import ModuleType
 from typing import Any
 
@@ -18,14 +18,23 @@ from agentos.model.pack_context import PackContext
 EXPORTS = ("create_extension_pack", "pack")
 
 
+async def _nothing() -> None:
+    """Have nothing to end."""
+
+
 @attrs.frozen
 class FoundPack:
-    """What makes a pack, where it was found, and how to forget its modules or put back those they replaced."""
+    """What makes a pack, where it was found, and how to forget its modules or put back those they replaced.
+
+    What runs for it beside the host is ended by `rest` until it is activated, and by `close` for good.
+    """
 
     maker: Any
     origin: str
     discard: Callable[[], None] = lambda: None
     revert: Callable[[], None] = lambda: None
+    rest: Callable[[], Coroutine[Any, Any, None]] = attrs.field(default=_nothing, kw_only=True)
+    close: Callable[[], Coroutine[Any, Any, None]] = attrs.field(default=_nothing, kw_only=True)
 
     async def make(self, key: str, context: PackContext) -> ExtensionPack:
         """Make the pack; a factory gets *context* if it takes a parameter, and may be async."""

@@ -57,23 +57,24 @@ class PackFiles:
     pack: str = ""
 
 
-def files_of(entry: PackEntry) -> PackFiles | None:
+def files_of(entry: PackEntry, installed: PackEntryPoints | None = None) -> PackFiles | None:
     """Find the files of *entry*'s pack; None if there is nothing on disk to find.
 
-    What is nowhere at all, and what can't be listed in full, is a PackLoadError.
+    What is nowhere at all, and what can't be listed in full, is a PackLoadError. Give what is *installed* to look for
+    many packs: the distributions are read once then.
     """
     try:
-        return _found(entry)
+        return _found(entry, installed or PackEntryPoints())
     except OSError as error:  # such as a folder that this user may not look into
         message = f"its files can't be found: {error.filename or 'the working folder'}: {error.strerror or error}"
         raise PackLoadError(entry.label, message) from error
 
 
-def _found(entry: PackEntry) -> PackFiles | None:
+def _found(entry: PackEntry, installed: PackEntryPoints) -> PackFiles | None:
     if entry.factory is not None:
         return _of_factory(entry)
     if entry.module is None:
-        return _of_package(entry, str(entry.package))
+        return _of_package(entry, str(entry.package), installed)
     if is_path(entry.module):
         return _of_path(entry, entry.module)
     return _of_module(entry, entry.module)
@@ -309,8 +310,7 @@ def _file_of(spec: ModuleSpec) -> tuple[str, Path] | None:
 # -- an installed package ------------------------------------------------------------------------------------------
 
 
-def _of_package(entry: PackEntry, name: str) -> PackFiles | None:
-    installed = PackEntryPoints()
+def _of_package(entry: PackEntry, name: str, installed: PackEntryPoints) -> PackFiles | None:
     announced = installed.find_one(name, entry.label)
     hint = lambda: f", nor is it an entry point in the group {GROUP!r}{installed.hint(name)}"  # noqa: E731 - takes long
     located = _located(entry.label, announced.module if announced else name, hint)

@@ -1,5 +1,6 @@
 """What a pack offers."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -7,25 +8,44 @@ import attrs
 
 from agentos.errors import DescriptorError
 from agentos.model.field_checks import fault_of_name, fault_of_priority, frozen_mapping
+from agentos.model.trouble import SelfCheck
 
 P = TypeVar("P")
 Hook = Callable[..., Any]
 
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ADDRESS = re.compile(r"https?://\S+")
+
 
 @attrs.frozen
 class SecretRequirement:
-    """A secret that a descriptor needs, or can use. The name only, never a value."""
+    """A secret that a descriptor needs, or can use. The name only, never a value.
+
+    `env` is the environment variable that holds it, `url` where to get one: enough to be found and told of without
+    an entry in any catalog.
+    """
 
     id: str
     optional: bool = False
     description: str = ""
+    env: str | None = None
+    url: str | None = None
 
     def __attrs_post_init__(self) -> None:
+        for name, fault in self._faults():
+            raise DescriptorError(f"SecretRequirement({self.id!r}).{name}: {fault}")
+
+    def _faults(self) -> Iterator[tuple[str, str]]:
         if fault := fault_of_name(self.id):
-            raise DescriptorError(f"SecretRequirement.id: {fault}")
+            yield "id", fault
+        if self.env is not None and not (isinstance(self.env, str) and _VARIABLE.fullmatch(self.env)):
+            yield "env", f"expected the name of an environment variable such as GEO_API_KEY, got {self.env!r}"
+        if self.url is not None and not (isinstance(self.url, str) and _ADDRESS.fullmatch(self.url)):
+            yield "url", f"expected an address such as https://example.com/keys, got {self.url!r}"
 
 
-def _requirements(value: Iterable[SecretRequirement | str]) -> tuple[SecretRequirement, ...]:
+def as_requirements(value: Iterable[SecretRequirement | str]) -> tuple[SecretRequirement, ...]:
+    """Return *value* as requirements; a name alone is one that is needed."""
     if isinstance(value, str):
         raise DescriptorError(f"required_secrets: expected a sequence, got the string {value!r}; write [{value!r}]")
     return tuple(item if isinstance(item, SecretRequirement) else SecretRequirement(item) for item in value)
@@ -42,7 +62,7 @@ class Descriptor(Generic[P]):
     id: str
     payload: P = attrs.field(repr=False)
     priority: int | None = None
-    required_secrets: tuple[SecretRequirement, ...] = attrs.field(default=(), converter=_requirements)
+    required_secrets: tuple[SecretRequirement, ...] = attrs.field(default=(), converter=as_requirements)
     enabled_by_default: bool = True
     wraps: bool = False
     metadata: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping, repr=False)
@@ -50,6 +70,8 @@ class Descriptor(Generic[P]):
     on_deactivate: Hook | None = attrs.field(default=None, repr=False)
     gate: Callable[[], str | None] | None = attrs.field(default=None, repr=False)
     """Says why it can't be used right now, or None; whoever gave it says when to ask again."""
+    check: SelfCheck | None = attrs.field(default=None, repr=False)
+    """Says what is wrong with it though it is in force; `explain`, `host.check()` and `agentos doctor` ask."""
 
     def __attrs_post_init__(self) -> None:
         for name, fault in self._faults():
@@ -61,7 +83,7 @@ class Descriptor(Generic[P]):
                 yield name, fault
         if fault := fault_of_priority(self.priority):
             yield "priority", fault
-        for name in ("on_activate", "on_deactivate", "gate"):
+        for name in ("on_activate", "on_deactivate", "gate", "check"):
             if (hook := getattr(self, name)) is not None and not callable(hook):
                 yield name, f"expected a function, got {type(hook).__name__}"
 

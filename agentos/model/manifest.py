@@ -3,18 +3,25 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, cast
 
 import attrs
 
 from agentos.errors import ManifestError, Problem
 from agentos.model.extension_pack import ExtensionPack
 from agentos.model.field_checks import fault_of_owner, fault_of_priority, frozen_mapping
+from agentos.model.isolation import (
+    LONGEST_MOUNT,
+    MOUNT_TIMEOUT,
+    WorkerLimits,
+    as_worker_limits,
+    problems_of_process_fields,
+)
 from agentos.model.overrides import Overrides, as_overrides, structure_overrides
-from agentos.model.parsing import check, plain, read_file, show_path, structure
+from agentos.model.parsing import camel, check, plain, read_file, show_path, structure
 from agentos.model.settings import Settings, problems_of_settings, structure_settings
 
-PERMISSIONS = ("tools:register",)
+PERMISSIONS = ("tools:register", "http:public")
 ISOLATIONS = ("inline", "process")
 
 
@@ -26,7 +33,9 @@ def _names(value: Iterable[str]) -> tuple[str, ...]:
 class PackEntry:
     """One pack of a manifest: exactly one of `factory`, `module` and `package` says where it comes from.
 
-    `options` may hold a pack's own secrets, so it stays out of the repr.
+    `options` may hold a pack's own secrets, so it stays out of the repr. With isolation="process", `python` is the
+    interpreter it runs in, `requirements` are what an environment made for it holds, `worker` says what it may use,
+    `eager` starts it with the host, and `mount_timeout` is how many seconds it has to be ready.
     """
 
     factory: Any = None
@@ -41,6 +50,11 @@ class PackEntry:
     isolation: Literal["inline", "process"] = "inline"
     permissions: tuple[str, ...] = attrs.field(default=(), converter=_names)
     base_path: Path | None = attrs.field(default=None, repr=False)
+    python: str | None = attrs.field(default=None, kw_only=True)
+    requirements: tuple[str, ...] = attrs.field(default=(), converter=_names, kw_only=True)
+    worker: WorkerLimits = attrs.field(factory=WorkerLimits, converter=as_worker_limits, kw_only=True)
+    eager: bool = attrs.field(default=False, kw_only=True)
+    mount_timeout: float = attrs.field(default=MOUNT_TIMEOUT, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if problems := list(self._problems()):
@@ -72,7 +86,19 @@ class PackEntry:
         for permission in self.permissions:
             if permission not in PERMISSIONS:
                 yield Problem("permissions", f"unknown permission {permission!r}; known: {', '.join(PERMISSIONS)}")
+        yield from self._problems_of_process()
         yield from self._problems_of_secrets()
+
+    def _problems_of_process(self) -> Iterable[Problem]:
+        given = {name: value for name, default in PROCESS_FIELDS.items() if (value := getattr(self, name)) != default}
+        yield from problems_of_process_fields(given, self.isolation)
+        if self.python is not None and not (isinstance(self.python, str) and self.python.strip()):
+            yield Problem("python", "expected the path or name of an interpreter")
+        if not isinstance(self.worker, WorkerLimits):
+            yield Problem("worker", f"expected WorkerLimits, got {type(self.worker).__name__}")
+        timeout = self.mount_timeout
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= LONGEST_MOUNT:
+            yield Problem("mount_timeout", f"expected seconds, at most {LONGEST_MOUNT}; got {timeout!r:.40}")
 
     def _problems_of_place(self) -> Iterable[Problem]:
         named = [name for name in ("factory", "module", "package") if getattr(self, name) is not None]
@@ -94,6 +120,16 @@ class PackEntry:
         for id, value in secrets.items():
             if not isinstance(value, str):
                 yield Problem(f"options.secrets.{id}", f"expected a string, got {type(value).__name__}")
+
+
+PROCESS_FIELDS: Mapping[str, Any] = {
+    "python": None,
+    "requirements": (),
+    "worker": WorkerLimits(),
+    "eager": False,
+    "mount_timeout": MOUNT_TIMEOUT,
+}
+"""The fields of an entry that count for a process of its own, and what they are where nobody says it."""
 
 
 def fault_of_specifier(text: object) -> str | None:
@@ -137,6 +173,7 @@ class ExtensionManifest:
 
     `mcp_servers` are MCP servers to take in as packs, by name and in the spelling of files; they may hold secrets, so
     they stay out of the repr. `store` is a path, a database URL, or `default` for a file in the user's data folder.
+    `name` is what clients are told that the server of this manifest is called.
     """
 
     packs: tuple[PackEntry, ...] = attrs.field(default=(), converter=_entries)
@@ -144,6 +181,7 @@ class ExtensionManifest:
     store: str | None = attrs.field(default=None, repr=False)
     mcp_servers: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping, repr=False)
     settings: Settings = attrs.field(factory=Settings)
+    name: str | None = None
 
     @classmethod
     def from_file(cls, path: str | Path) -> "ExtensionManifest":
@@ -167,6 +205,7 @@ def _structure(data: Any, origin: str, base: Path | None) -> ExtensionManifest:
     if problems := [
         *check(data, "manifest"),
         *_bad_versions(data),
+        *_bad_process_fields(data),
         *_bad_server_names(data),
         *problems_of_settings(data),
     ]:
@@ -188,6 +227,7 @@ def _structure(data: Any, origin: str, base: Path | None) -> ExtensionManifest:
         store=_store(data.get("store"), base),
         mcp_servers={name: _server(raw, base) for name, raw in data.get("mcpServers", {}).items()},
         settings=structure_settings(data, base),
+        name=data.get("name"),
     )
 
 
@@ -214,6 +254,16 @@ def _bad_versions(data: Any) -> Iterable[Problem]:
             yield Problem(f"packs[{index}].version", fault)
 
 
+def _bad_process_fields(data: Any) -> Iterable[Problem]:
+    """Find what a JSON Schema can't say of packs in processes of their own, in whatever of *data* has the shape."""
+    packs = data.get("packs") if isinstance(data, dict) else None
+    for index, raw in enumerate(packs if isinstance(packs, list) else ()):
+        if isinstance(raw, dict):
+            given = {key: raw[key] for key in map(camel, PROCESS_FIELDS) if key in raw}
+            for problem in problems_of_process_fields(given, raw.get("isolation")):
+                yield Problem(f"packs[{index}].{problem.path}", problem.message)
+
+
 def _bad_server_names(data: Any) -> Iterable[Problem]:
     """Find the names of MCP servers that can't be part of a pack's name."""
     servers = data.get("mcpServers") if isinstance(data, dict) else None
@@ -229,17 +279,32 @@ def fault_of_server_name(name: object) -> str | None:
     return "expected a name of at most 64 letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
 
-def as_manifest(value: "ExtensionManifest | Mapping[str, Any] | str | Path | None") -> ExtensionManifest:
-    """Return a manifest from a value, a mapping in the files' spelling, a file, or nothing."""
+class ManifestHolder(Protocol):
+    """Something that was made together with a manifest, as a curated one is with its report."""
+
+    @property
+    def manifest(self) -> ExtensionManifest:
+        """Return the manifest."""
+        ...
+
+
+ManifestSource = ExtensionManifest | ManifestHolder | Mapping[str, Any] | str | Path
+"""What a host may hand over."""
+
+
+def as_manifest(value: ManifestSource | None) -> ExtensionManifest:
+    """Return a manifest from a value, what holds one, a mapping in the files' spelling, a file, or nothing."""
     if value is None:
         return ExtensionManifest()
+    if isinstance(held := getattr(value, "manifest", None), ExtensionManifest):
+        return held
     if isinstance(value, ExtensionManifest):
         return value
     if isinstance(value, str | Path):
         return ExtensionManifest.from_file(value)
     if isinstance(value, list | tuple):
         return ExtensionManifest(packs=value)
-    return ExtensionManifest.from_dict(value)
+    return ExtensionManifest.from_dict(cast("Mapping[str, Any]", value))
 
 
 Factory = Callable[..., Any]

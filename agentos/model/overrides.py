@@ -8,7 +8,7 @@ import attrs
 
 from agentos.errors import ManifestError, Problem
 from agentos.model.field_checks import fault_of_priority, frozen_mapping
-from agentos.model.parsing import check, plain, read_file, structure
+from agentos.model.parsing import check, plain, read_file, show_path, structure
 
 GROUPS: Mapping[str, str] = {
     "tools": "tool",
@@ -110,6 +110,16 @@ class OverrideLayers:
             priority=next((override.priority for _, override in said if override.priority is not None), None),
             options=options,
         )
+
+    def options_for(self, kind: str, id: str, pack: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the options that each override has for *pack*'s entry, weakest first, and where they stand."""
+        group = next((name for name, one in GROUPS.items() if one == kind), kind)
+        layers = {"overrides": self.manifest, "the host's overrides": self.host, "the run-time overrides": self.runtime}
+        for name, layer in layers.items():
+            for key in (id, f"{pack}:{id}"):
+                override = layer.of(kind).get(key)
+                if override is not None and override.options:
+                    yield f"{name}.{show_path((group, key, 'options'))}", override.options
 
     def _said_of(self, kind: str, id: str, pack: str) -> Iterator[tuple[str, Override]]:
         for name, layer in (("run-time", self.runtime), ("host", self.host), ("manifest", self.manifest)):

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import attrs
 
 from agentos.errors import AgentOSError
+from agentos.model.descriptor import SecretRequirement
 from agentos.model.kind import kind_of
 from agentos.model.manifest import PackEntry
 from agentos.model.source import Source
@@ -22,11 +23,19 @@ class SecretReader(Protocol):
         """Tell whether there is a value, without handing it out."""
         ...
 
+    def hint(self, id: str) -> str:
+        """Name a secret with the way to set it."""
+        ...
+
+    def look_up(self, need: SecretRequirement) -> Any:
+        """Say what is known of a secret and where its value was found; never the value."""
+        ...
+
     def mask(self, text: str) -> str:
         """Return *text* without any value that the host knows."""
         ...
 
-    def declare_more(self, ids: Iterable[str]) -> None:
+    def declare_more(self, needs: Iterable[SecretRequirement]) -> None:
         """Let the pack read what a descriptor declares that it registered later."""
         ...
 
@@ -72,6 +81,10 @@ class Port(Protocol):
 
     def all_entries(self, kind: str) -> list[Any]:
         """Return what stands on the stacks of *kind*, whoever the owner is."""
+        ...
+
+    def accepted(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the definitions of this owner's tools that were accepted in earlier runs, by id."""
         ...
 
     def exchange(self, kind: str, add: Sequence[Any], drop: Iterable[str] = ()) -> Awaitable[list[Any]]:

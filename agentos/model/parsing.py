@@ -8,9 +8,9 @@ import functools
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import attrs
 
@@ -163,9 +163,13 @@ def show_path(path: Iterable[str | int]) -> str:
 
 def check(data: Any, schema: str) -> list[Problem]:
     """List every mistake in *data* against one of the package's schemas, in the order of their paths."""
-    errors = sorted(_errors(data, _validator(schema)), key=lambda error: _sortable(error.instance_path))
-    whole = load_schema(schema)
-    found = [problem for error in errors for problem in explain(error, whole, voice=TO_OPERATORS)]
+    return mistakes(data, _validator(schema), load_schema(schema))
+
+
+def mistakes(data: Any, validator: Any, schema: Any) -> list[Problem]:
+    """List every mistake that the *validator* of *schema* finds in *data*, in the order of their paths."""
+    errors = sorted(_errors(data, validator), key=lambda error: _sortable(error.instance_path))
+    found = [problem for error in errors for problem in explain(error, schema, voice=TO_OPERATORS)]
     return list(dict.fromkeys(found))
 
 
@@ -184,7 +188,16 @@ def load_schema(name: str) -> Any:
 
 @functools.cache
 def _validator(schema: str) -> Any:
-    return compile_schema(load_schema(schema), f"the schema of {schema}")
+    return compile_schema(_without_editors_part(load_schema(schema)), f"the schema of {schema}")
+
+
+def _without_editors_part(schema: Any) -> Any:
+    """Return a schema without what it says of curated packs' options: each pack says that itself, and fails alone."""
+    definitions = schema["$defs"]
+    if "allOf" not in definitions.get("pack", ()):
+        return schema
+    pack = {key: value for key, value in definitions["pack"].items() if key != "allOf"}
+    return {**schema, "$defs": {**definitions, "pack": pack}}
 
 
 @attrs.frozen
@@ -241,7 +254,7 @@ def structure(data: Mapping[str, Any], cls: type[T], origin: str, path: Sequence
     import cattrs
 
     try:
-        made: T = _converter(cast("Hashable", cls)).structure(data, cls)
+        made: T = _converter().structure(data, cls)
     except cattrs.BaseValidationError as group:
         raise ManifestError(origin, list(_leaves(group, path))) from None
     return made
@@ -260,17 +273,18 @@ def _leaves(error: BaseException, path: Sequence[str | int]) -> Iterator[Problem
 
 
 @functools.cache
-def _converter(cls: Hashable) -> Any:
-    """Return a converter for *cls*, whose keys are camelCase in files."""
+def _converter() -> Any:
+    """Return a converter to values whose keys are camelCase in files."""
     import cattrs
     from cattrs.gen import make_dict_structure_fn, override
 
     converter = cattrs.Converter(detailed_validation=True, forbid_extra_keys=True)
-    renames: dict[str, Any] = {
-        field.name: override(rename=camel(field.name)) for field in attrs.fields(cast("type[Any]", cls))
-    }
-    hook = make_dict_structure_fn(cast("type[Any]", cls), converter, _cattrs_forbid_extra_keys=True, **renames)
-    converter.register_structure_hook(cast("type[Any]", cls), hook)
+
+    def hook_for(type_: Any) -> Any:
+        renames: dict[str, Any] = {field.name: override(rename=camel(field.name)) for field in attrs.fields(type_)}
+        return make_dict_structure_fn(type_, converter, _cattrs_forbid_extra_keys=True, **renames)
+
+    converter.register_structure_hook_factory(attrs.has, hook_for)
     return converter
 
 

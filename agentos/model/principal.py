@@ -6,6 +6,7 @@ from typing import Any, Literal
 import attrs
 
 from agentos.model.field_checks import fault_of_name
+from agentos.model.tool_pattern import NamedTool, ToolBounds
 
 EVERYTHING = "*"
 
@@ -34,6 +35,8 @@ class Principal:
     kind: Literal["user", "service", "system"] = "user"
     access: frozenset[str] = attrs.field(default=frozenset(), converter=_rules)
     scopes: frozenset[str] | None = attrs.field(default=None, converter=_scopes)
+    bounds: tuple[ToolBounds, ...] = attrs.field(default=(), kw_only=True)
+    """What personas leave of its tools; each narrows, and none widens."""
     key: str = attrs.field(init=False, repr=False, eq=False)
     """The name that no other principal has: the id of a user, `service:bot`, `system`.
 
@@ -76,8 +79,17 @@ class Principal:
             held &= self.access
         return attrs.evolve(self, access=held, scopes=held)
 
+    def within(self, *bounds: ToolBounds) -> "Principal":
+        """Return this principal with no more tools than each of *bounds* leaves."""
+        added = tuple(one for one in dict.fromkeys(bounds) if one not in self.bounds)
+        return attrs.evolve(self, bounds=(*self.bounds, *added)) if added else self
+
+    def reaches(self, tool: NamedTool, qualified_id: str) -> bool:
+        """Tell whether every persona that narrowed this principal leaves it *tool*, whatever rules are held."""
+        return not self.bounds or all(one.admits(tool, qualified_id) for one in self.bounds)
+
     def may_call(self, tool: Any) -> bool:
-        """Tell whether *tool* exists for this principal: it is public, or every rule it requires is held."""
+        """Tell whether the rules let this principal call *tool*: it is public, or every rule it requires is held."""
         return tool.is_public or EVERYTHING in (held := self.held) or held.issuperset(tool.required_access)
 
     def missing(self, tool: Any) -> tuple[str, ...]:

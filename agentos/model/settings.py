@@ -10,15 +10,50 @@ from typing import Any
 import attrs
 
 from agentos.errors import Problem
+from agentos.model.channels import ChannelSettings
 from agentos.model.field_checks import frozen_mapping
 from agentos.model.parsing import camel, show_path
+from agentos.model.persona import Persona
 from agentos.model.principal import Principal
 
 UNSET: Any = attrs.NOTHING
 """Stands for a value that was not given, so that a default can be told from the same value given."""
+_SMALLEST_LIMIT = 1_000
 _MEMORY_TTL = 600.0
 _DURABLE_TTL = 24 * 3600.0
-_DEFAULT_BUDGET = frozen_mapping({"calls": 60, "window": 60.0})
+_DEFAULT_BUDGET = frozen_mapping({"calls": 60, "window": 60.0, "counts": "changes", "reads": 1_000})
+
+_DEFAULT_LIMITS = frozen_mapping({"content": 60_000, "output": 2_000_000, "state": 2_000_000, "media": 8_000_000})
+
+
+@attrs.frozen(kw_only=True)
+class ResultLimits:
+    """How large the parts of a result may be, in characters; the settings `limits.content` and so on.
+
+    content: what a model is given; the rest is cut, with a note. output: JSON that is kept as output. state: JSON that
+    is kept as state, as what a tool says in `meta`, and as details of an error. media: images, sound and files, all
+    together, in bytes.
+    """
+
+    content: int = _DEFAULT_LIMITS["content"]
+    output: int = _DEFAULT_LIMITS["output"]
+    state: int = _DEFAULT_LIMITS["state"]
+    media: int = _DEFAULT_LIMITS["media"]
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in attrs.asdict(self).items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < _SMALLEST_LIMIT:
+                raise ValueError(f"limits.{name}: expected a whole number from {_SMALLEST_LIMIT} on, got {value!r}")
+
+    @classmethod
+    def of(cls, given: "ResultLimits | Mapping[str, Any]") -> "ResultLimits":
+        """Return limits from themselves, or from some of their fields."""
+        if isinstance(given, ResultLimits):
+            return given
+        if not isinstance(given, Mapping) or not set(given) <= set(_DEFAULT_LIMITS):
+            known = ", ".join(_DEFAULT_LIMITS)
+            raise ValueError(f"limits: expected ResultLimits, or a mapping with {known}; got {given!r:.80}")
+        return cls(**given)
 
 
 @attrs.frozen(kw_only=True)
@@ -31,6 +66,10 @@ class Settings:
     """Names of tools, `pack:tool`, or patterns of either that must not run."""
     budget: Any = _DEFAULT_BUDGET
     """How much each principal may do: a Budget, several, the fields of one as a mapping, or None for no limit."""
+    limits: Any = _DEFAULT_LIMITS
+    """How large the parts of a result may be: ResultLimits, or some of their fields as a mapping."""
+    media_folders: Any = ()
+    """Folders from which files that tools return as `Media(path=...)` are read; without any, no such file is read."""
     proposal_ttl: float | None = None
     """For how many seconds a call waits for approval; None is ten minutes in memory, 24 hours in a durable store."""
     allow_other_approver: bool = False
@@ -41,10 +80,16 @@ class Settings:
     """A lock file; with pins="strict", packs and tools that differ from it are refused."""
     audit_arguments: bool = False
     """Whether the audit log has the arguments of calls, and not only their hash."""
+    required_guardrails: Any = ()
+    """The ids of guardrails without which no call runs and no text passes."""
     dotenv: str | Path | None = None
     """A file of environment variables that secrets are read from."""
     principals: Mapping[str, Principal] = attrs.field(factory=dict, converter=frozen_mapping)
     """Who there is, by id."""
+    personas: Mapping[str, Persona] = attrs.field(factory=dict, converter=frozen_mapping)
+    """The personas that the manifest says, by id."""
+    channels: Mapping[str, ChannelSettings] = attrs.field(factory=dict, converter=frozen_mapping)
+    """The channels that the manifest turns on, by id."""
     given: frozenset[str] = attrs.field(default=frozenset(), eq=False)
     """The names of those that were given; the others are defaults."""
 
@@ -73,24 +118,44 @@ def structure_settings(data: Mapping[str, Any], base: Path | None) -> Settings:
     values = {field: data[key] for key, field in KEYS.items() if key in data}
     for field in {"lock", "dotenv"} & values.keys() if base is not None else ():
         values[field] = str(base / values[field])
-    if "deny" in values:
-        values["deny"] = tuple(values["deny"])
+    if "media_folders" in values:
+        values["media_folders"] = [str(folder if base is None else base / folder) for folder in values["media_folders"]]
+    for field in {"deny", "required_guardrails", "media_folders"} & values.keys():
+        values[field] = tuple(values[field])
+    for field, default in (("budget", _DEFAULT_BUDGET), ("limits", _DEFAULT_LIMITS)):
+        if isinstance(values.get(field), Mapping):
+            values[field] = {**default, **values[field]}
     if "principals" in values:
         values["principals"] = {id: _principal(id, raw) for id, raw in values["principals"].items()}
+    if "personas" in values:
+        values["personas"] = {id: _persona(id, raw) for id, raw in values["personas"].items()}
+    if "channels" in values:
+        values["channels"] = {id: _channel(id, raw) for id, raw in values["channels"].items()}
     return Settings().overlaid(**values)
 
 
 def problems_of_settings(data: Any) -> list[Problem]:
     """Find what a JSON Schema can't say of settings, in whatever of *data* has the right shape."""
-    principals = data.get("principals") if isinstance(data, dict) else None
     problems = []
-    for id, raw in principals.items() if isinstance(principals, dict) else ():
-        try:
-            _principal(id, raw if isinstance(raw, dict) else {})
-        except (TypeError, ValueError) as error:
-            problems.append(Problem(show_path(("principals", id)), str(error)))
+    for key, made in (("principals", _principal), ("personas", _persona), ("channels", _channel)):
+        named = data.get(key) if isinstance(data, dict) else None
+        for id, raw in named.items() if isinstance(named, dict) else ():
+            try:
+                made(id, raw if isinstance(raw, dict) else {})
+            except (TypeError, ValueError) as error:
+                problems.append(Problem(show_path((key, id)), str(error)))
     return problems
 
 
 def _principal(id: str, raw: Mapping[str, Any]) -> Principal:
     return Principal(id, raw.get("kind", "user"), frozenset(raw.get("access", ())), raw.get("scopes"))
+
+
+def _persona(id: str, raw: Mapping[str, Any]) -> Persona:
+    fields = {camel(field.name): field.name for field in attrs.fields(Persona) if field.init and field.name != "id"}
+    return Persona(id, **{fields[key]: value for key, value in raw.items() if key in fields})
+
+
+def _channel(_: str, raw: Mapping[str, Any]) -> ChannelSettings:
+    fields = {camel(field.name): field.name for field in attrs.fields(ChannelSettings)}
+    return ChannelSettings(**{fields[key]: value for key, value in raw.items() if key in fields})

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from agentos.model.field_checks import frozen_mapping
+from agentos.model.media import Media
 
 
 @attrs.frozen
@@ -36,12 +37,17 @@ class ToolError:
     details: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping, repr=_without_token)
 
 
+def _as_media(given: Iterable[Media]) -> tuple[Media, ...]:
+    return tuple(given)
+
+
 @attrs.frozen
 class ToolResult:
     """How a call ended. Every call ends in exactly one.
 
     `output` is JSON and fits the tool's output schema. `content` is what the model reads and is never empty. `state`
     is for a user interface, never for the model, and is kept when the call fails. `stop` asks a chat loop to end.
+    `media` is what is more than text: a model that can see or hear is shown it, and `content` may name it.
     """
 
     success: bool
@@ -52,19 +58,36 @@ class ToolResult:
     stop: bool = False
     meta: Mapping[str, Any] = attrs.field(factory=dict)
     call_id: str | None = None
+    media: tuple[Media, ...] = attrs.field(default=(), converter=_as_media)
 
     @classmethod
     def ok(
-        cls, output: Any = None, content: str | None = None, state: Any = None, *, stop: bool = False
+        cls,
+        output: Any = None,
+        content: str | None = None,
+        state: Any = None,
+        *,
+        stop: bool = False,
+        media: Iterable[Media] = (),
     ) -> "ToolResult":
-        """Return a success; without *content* the model reads the output as text."""
-        return cls(success=True, output=output, content=content or _text(output), state=state, stop=stop)
+        """Return a success; without *content* the model reads the output as text, and the names of *media*."""
+        media = tuple(media)
+        said = content or ("" if media else _text(output))
+        return cls(success=True, output=output, content=said, state=state, stop=stop, media=media)
 
     @classmethod
     def fail(cls, type: str, message: str, details: Mapping[str, Any] | None = None, state: Any = None) -> "ToolResult":
         """Return a failure of *type* that says what happened and what to do."""
         error = ToolError(type, message, details or {})
         return cls(success=False, content=f"{type}: {message}", state=state, error=error)
+
+    @property
+    def pending(self) -> Mapping[str, Any] | None:
+        """Return what says that the call waits for a person: the proposal's id, until when, and why; None if not."""
+        if self.error is None or self.error.type != "ApprovalRequired":
+            return None
+        found = self.meta.get("pending")
+        return found if isinstance(found, Mapping) else None
 
 
 class Batch:
@@ -80,12 +103,13 @@ class Batch:
             "failed": failed,
             "results": [_summary(result) for result in results],
         }
+        media = [one for result in results for one in result.media]
         if not failed:
-            return ToolResult.ok(output)
+            return ToolResult.ok(output, _text(output), media=media)
         content = f"PartialFailure: {failed} of {len(results)} failed\n{_text(output)}"
         message = f"{failed} of {len(results)} failed; see results for each"
         error = ToolError("PartialFailure", message, {"succeeded": len(results) - failed, "failed": failed})
-        return ToolResult(success=False, output=output, content=content, error=error)
+        return ToolResult(success=False, output=output, content=content, error=error, media=media)
 
 
 def _text(output: Any) -> str:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agentos.openapi.raw_document import RawDocument, items, mapping, refuse, text
+from agentos.openapi.document_parts import items, mapping, refuse, text
+from agentos.openapi.raw_document import RawDocument
 from agentos.schema.build import Json
 
 DEFINITION_LIMIT = 2_000
@@ -31,7 +32,8 @@ _ONE = {
 _MANY = {"allOf", "anyOf", "oneOf", "prefixItems"}
 _NAMED = {"properties", "patternProperties", "dependentSchemas"}
 _IN_PLACE = {"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"}
-_COMPONENT = re.compile(r"#/components/schemas/([A-Za-z0-9._-]{1,100})")
+_NULLABLE = ("nullable", "x-nullable")
+_OWN_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 class Use(NamedTuple):
@@ -67,7 +69,8 @@ class Schemas:
         _check_weight(uses, found, where)
         if not found:
             return schema
-        return {**schema, "$defs": {name_of(pointer): found[pointer].schema for pointer in sorted(found)}}
+        home = self._source.schema_home
+        return {**schema, "$defs": {name_of(pointer, home): found[pointer].schema for pointer in sorted(found)}}
 
     def _gathered(self, uses: Iterable[Use], where: str, *, is_input: bool) -> dict[str, Converted]:
         found: dict[str, Converted] = {}
@@ -88,10 +91,13 @@ class Schemas:
         return self._known[key]
 
 
-def name_of(pointer: str) -> str:
-    """Name the definition of what *pointer* leads to: always the same, whichever operation is read first."""
-    if component := _COMPONENT.fullmatch(pointer):
-        return component[1]
+def name_of(pointer: str, home: str) -> str:
+    """Name the definition of what *pointer* leads to: always the same, whichever operation is read first.
+
+    At *home* are the schemas that have names of their own.
+    """
+    if pointer.startswith(home) and _OWN_NAME.fullmatch(pointer, len(home)):
+        return pointer.removeprefix(home)
     digest = hashlib.sha256(pointer.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     words = re.sub(r"[^A-Za-z0-9]+", "_", pointer.rpartition("/")[2])[:40].strip("_")
     return f"{words or 'schema'}_{digest}"
@@ -137,7 +143,7 @@ class _Conversion:
         if not isinstance(reference := node.get("$ref"), str):
             return self._converted(node, in_place=in_place)
         self.uses.append(Use(reference, in_place))
-        made = {"$ref": f"#/$defs/{name_of(reference)}"}
+        made = {"$ref": f"#/$defs/{name_of(reference, self._source.schema_home)}"}
         beside = {word: value for word, value in node.items() if word != "$ref"}
         if self._source.is_30:
             return {**made, "description": said} if (said := text(beside.get("description"))) else made
@@ -146,6 +152,8 @@ class _Conversion:
     def _converted(self, node: Json, *, in_place: bool) -> Json:
         hidden = self._hidden(node)
         made: Json = {word: node[word] for word in node if word in _PLAIN}
+        if not isinstance(made.get("description", ""), str):  # a reference to a text, where there may be none
+            del made["description"]
         for word, value in node.items():
             inside = in_place and word in _IN_PLACE
             if word in _ONE:
@@ -161,7 +169,7 @@ class _Conversion:
         self._set_default(node, made)
         if not self._is_input:
             _open(made)
-        return _nullable(made) if node.get("nullable") is True else made
+        return _nullable(made) if any(node.get(word) is True for word in _NULLABLE) else made
 
     def _hidden(self, node: Json) -> frozenset[str]:
         """Return the properties that are not for this direction."""

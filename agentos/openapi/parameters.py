@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from agentos.openapi.document_parts import mapping, place_of, refuse, shown
 from agentos.openapi.plan import Arguments, OperationParameter, Segment, is_json
-from agentos.openapi.raw_document import RawDocument, mapping, place_of, refuse, shown
+from agentos.openapi.raw_document import RawDocument
 from agentos.schema.build import Json
 
 STYLES: Mapping[str, tuple[str, ...]] = {

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import attrs
 
+from agentos.openapi.document_parts import text
 from agentos.openapi.json_schemas import Converted, Schemas, Use
-from agentos.openapi.raw_document import text
 from agentos.schema.build import Json
 
-BodyKind = Literal["json", "form", "multipart", "text"]
+BodyKind = Literal["json", "form", "multipart", "text", "file"]
 
 _MEDIA = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -43,6 +43,8 @@ class Body:
     """The name of each member, by its argument."""
     styles: Mapping[str, tuple[str, bool]] = attrs.field(factory=dict)
     """How members of a form are written, by their names: style, explode."""
+    files: Mapping[str, str] = attrs.field(factory=dict)
+    """The media types of those members of a form that are files, by their names."""
 
 
 Segment = tuple[str | OperationParameter, ...]
@@ -50,7 +52,7 @@ Segment = tuple[str | OperationParameter, ...]
 
 
 @attrs.frozen(eq=False)
-class Plan:
+class RequestPlan:
     """How arguments become a request."""
 
     input_schema: Json

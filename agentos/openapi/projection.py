@@ -1,4 +1,4 @@
-"""What is there already, as a tool: a callable of the host, or an operation of an OpenAPI document.
+"""What is there already, as a tool: the host's callables, an object's methods, or an operation of an OpenAPI document.
 
 Who may use it is read from where that is declared. What it does is said by whoever projects it, and never guessed.
 """
@@ -6,15 +6,15 @@ Who may use it is read from where that is declared. What it does is said by whoe
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from types import BuiltinFunctionType, FunctionType, MethodType, WrapperDescriptorType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, overload
 
 import attrs
 
 from agentos.errors import ToolDefinitionError
-from agentos.model.field_checks import fault_of_owner
+from agentos.model.field_checks import did_you_mean, fault_of_owner
 from agentos.openapi.document import OpenAPIOperation
 from agentos.openapi.requests import Request
 from agentos.openapi.responses import sender_of
@@ -34,6 +34,9 @@ from agentos.tools.tool import (
 __all__ = ["ProjectedTool", "project", "requires"]
 
 D = TypeVar("D")
+OutputCheck = Literal["warn", "error", "off"]
+"""What is made of an answer that does not fit the schema of its document."""
+OUTPUT_CHECKS: tuple[OutputCheck, ...] = get_args(OutputCheck)
 
 _DECLARED = "__required_access__"
 _HOLDERS = 100
@@ -172,24 +175,44 @@ def _agreed(shown: str, declared: Access | None, given: Any) -> Access:
 # -- what it is as a tool ----------------------------------------------------------------------------------------
 
 
+@overload
+def project(subject: Callable[..., Any] | OpenAPIOperation, *, owner: str, **fields: Any) -> ProjectedTool: ...
+
+
+@overload
+def project(subject: object, *, owner: str, **fields: Any) -> list[ProjectedTool]: ...
+
+
 def project(
     subject: Any,
     *,
     owner: str,
+    without: Collection[str] = (),
     effect: Any = None,
     required_access: Any = None,
     name: str | None = None,
     description: str | None = None,
     send: Callable[[Request, Any], Any] | None = None,
+    check_output: OutputCheck = "error",
     **fields: Any,
-) -> ProjectedTool:
+) -> ProjectedTool | list[ProjectedTool]:
     """Make a tool of a callable, or of an operation of an OpenAPI document, as it is.
+
+    Of an object that can't be called itself, every public method becomes a tool, but for those named by *without*;
+    *effect* is then one for all, or a mapping by their names.
 
     Its schema comes from its type hints or from the document. *required_access* may add rules to those that are
     declared, and drops none. *send* sends the requests of an operation: `send(request, context)`, sync or async,
-    returns an object or mapping with status, headers and body. Other keywords are those of `Tool`.
+    returns an object or mapping with status, headers and body. *check_output* says what an answer is that does not fit
+    the document: a failure, or with "warn" a success with a warning in its `meta`; "off" does not look. Other keywords
+    are those of `Tool`.
     """
+    if _has_methods(subject):
+        given = {"name": name, "description": description, "send": send, **fields}
+        return _of_object(subject, frozenset(without), effect, {"owner": owner, **given}, required_access)
     shown = _origin_of(subject)
+    if without:
+        raise ToolDefinitionError(shown, "without", "it is for an object with several methods; take it away")
     if effect is None:
         known = f"{', '.join(EFFECTS[:-1])} or {EFFECTS[-1]}"
         raise ToolDefinitionError(shown, "effect", f"say what it does: {known}; it is never guessed")
@@ -199,7 +222,7 @@ def project(
     declared = None if declared is None else _normal(declared, shown)
     fields |= {"effect": effect, "required_access": _agreed(shown, declared, required_access)}
     fields |= {"owner": owner, "origin": shown, "name": name, "description": description}
-    return _of_operation(subject, send, fields) if is_operation else _of_callable(subject, send, fields)
+    return _of_operation(subject, send, check_output, fields) if is_operation else _of_callable(subject, send, fields)
 
 
 def _origin_of(subject: Any) -> str:
@@ -213,7 +236,9 @@ def _origin_of(subject: Any) -> str:
     if isinstance(subject, type) or not callable(subject):
         found = subject.__name__ if isinstance(subject, type) else f"a {type(subject).__name__}"
         raise ToolDefinitionError(
-            "project", "subject", f"expected a function, a method or an OpenAPIOperation, got {found}"
+            "project",
+            "subject",
+            f"expected a function, a method, an object with public methods or an OpenAPIOperation, got {found}",
         )
     named = _named(subject)
     return f"{named.__module__}:{named.__qualname__}"
@@ -224,6 +249,66 @@ def _named(subject: Any) -> Any:
     while isinstance(subject, functools.partial):
         subject = subject.func
     return subject if hasattr(subject, "__qualname__") else type(subject)
+
+
+# -- objects -----------------------------------------------------------------------------------------------------
+
+_METHODS = (FunctionType, classmethod, staticmethod, functools.partialmethod)
+_OF_ONE_TOOL = ("name", "description", "send")
+
+
+def _has_methods(subject: Any) -> bool:
+    """Tell an object whose methods are meant from what is one thing itself."""
+    is_one = isinstance(subject, OpenAPIOperation | type) or callable(subject) or looks_like_tool(subject)
+    is_one = is_one or type(subject).__module__ == "builtins"  # a text, a list: nobody means its methods
+    return not is_one and bool(_methods_of(type(subject)))
+
+
+def _methods_of(kind: type) -> list[str]:
+    """Return the names of the public methods of a class, in order. No object is asked: its properties would run."""
+    found = {name: inspect.getattr_static(kind, name) for name in dir(kind) if not name.startswith("_")}
+    return [name for name, value in found.items() if isinstance(value, _METHODS)]
+
+
+def _of_object(
+    subject: Any, without: frozenset[str], effect: Any, fields: dict[str, Any], access: Any
+) -> list[ProjectedTool]:
+    """Make a tool of each public method, or say of every one what is wrong."""
+    kind = type(subject)
+    shown, names = f"{kind.__module__}:{kind.__qualname__}", _methods_of(kind)
+    effects = effect if isinstance(effect, Mapping) else dict.fromkeys(names, effect)
+    _check_named(shown, names, {"effect": effects.keys(), "without": without})
+    for field in _OF_ONE_TOOL:
+        if fields.pop(field) is not None:
+            raise ToolDefinitionError(shown, field, "it is for one tool; project one method to say it")
+    made, faults = list[ProjectedTool](), list[str]()
+    for name in names:
+        if name not in without:
+            method, said = getattr(subject, name), _access_of(kind, name, access, shown)
+            try:
+                made.append(project(method, effect=effects.get(name), required_access=said, **{**fields, "name": name}))
+            except ToolDefinitionError as error:
+                faults.append(str(error))
+    if faults:
+        raise ToolDefinitionError(shown, "", "; ".join(["not all of its methods can be projected", *faults]))
+    return made
+
+
+def _check_named(shown: str, names: list[str], given: Mapping[str, Collection[str]]) -> None:
+    for field, said in given.items():
+        for name in said:
+            if name not in names:
+                hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+                raise ToolDefinitionError(shown, field, f"it has no public method {name!r}{hint}")
+
+
+def _access_of(kind: type, name: str, given: Any, shown: str) -> Any:
+    """Return the rules to project a method with. A static method does not know its class, which may declare some."""
+    method = inspect.getattr_static(kind, name)
+    if not isinstance(method, staticmethod):
+        return given
+    said = _joined([*_declared_on(kind, shown), *([] if given is None else [_normal(given, shown)])])
+    return said if isinstance(said, tuple) or not isinstance(_declared(method.__func__, shown), tuple) else given
 
 
 # -- callables ---------------------------------------------------------------------------------------------------
@@ -276,7 +361,9 @@ def _partial_in(holder: Any) -> Any:
 # -- operations --------------------------------------------------------------------------------------------------
 
 
-def _of_operation(operation: OpenAPIOperation, send: Any, fields: dict[str, Any]) -> ProjectedTool:
+def _of_operation(
+    operation: OpenAPIOperation, send: Any, check_output: OutputCheck, fields: dict[str, Any]
+) -> ProjectedTool:
     shown = fields["origin"]
     if not callable(send):
         raise ToolDefinitionError(
@@ -285,10 +372,14 @@ def _of_operation(operation: OpenAPIOperation, send: Any, fields: dict[str, Any]
     fields["name"] = fields["name"] or operation.id.replace(":", "_")
     if fields["description"] is None:
         fields["description"] = _description(operation)
-    if "output_schema" not in fields:
-        fields["output_schema"] = operation.output_schema
-    _check_schemas(operation.input_schema, fields["output_schema"], shown)
-    return ProjectedTool(input_schema=operation.input_schema, execute=sender_of(operation.request, send), **fields)
+    if check_output not in OUTPUT_CHECKS:
+        raise ToolDefinitionError(shown, "check_output", f"expected one of {', '.join(OUTPUT_CHECKS)}")
+    said = None if check_output == "off" else fields.pop("output_schema", operation.output_schema)
+    validator = _check_schemas(operation.input_schema, said, shown)
+    # A client that is told a schema may refuse an answer that does not fit it.
+    fields["output_schema"] = said if check_output == "error" else None
+    execute = sender_of(operation.request, send, validator if check_output == "warn" else None)
+    return ProjectedTool(input_schema=operation.input_schema, execute=execute, **fields)
 
 
 def _description(operation: OpenAPIOperation) -> str:
@@ -297,14 +388,15 @@ def _description(operation: OpenAPIOperation) -> str:
     return text if len(text) <= _DESCRIPTION_LIMIT else f"{text[: _DESCRIPTION_LIMIT - 1]}…"
 
 
-def _check_schemas(input_schema: Any, output_schema: Any, shown: str) -> None:
-    """Refuse now what could not be checked at a call."""
+def _check_schemas(input_schema: Any, output_schema: Any, shown: str) -> Any:
+    """Refuse now what could not be checked at a call; return the validator of what comes back, if it has a schema."""
     try:
         _with_room(lambda: Checker(input_schema, f"the input schema of {shown}"), _ROOM)
         if output_schema is not None:
-            compile_schema(output_schema, f"the output schema of {shown}", formats=False)
+            return compile_schema(output_schema, f"the output schema of {shown}", formats=False)
     except RecursionError:
         raise ToolDefinitionError(shown, "", "its schemas are nested too deep to be checked") from None
+    return None
 
 
 def _with_room(make: Callable[[], Any], frames: int) -> Any:

@@ -1,20 +1,18 @@
 """A request, made of arguments, each in its place."""
 
-import hashlib
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 import attrs
 
-from agentos.openapi.plan import Body, OperationParameter, Plan, Segment
-from agentos.openapi.values import Pairs, as_cookie, as_header, as_json, as_one_text, as_pairs, as_text
+from agentos.openapi.plan import Body, OperationParameter, RequestPlan, Segment
+from agentos.openapi.uploads import Part, file_of, file_part, multipart, text_part
+from agentos.openapi.values import Pairs, Path, as_cookie, as_header, as_json, as_one_text, as_pairs, as_text
 from agentos.schema.build import BuildError, Json
 from agentos.schema.explain import noun_of
 
 _LITERAL = "%!$&'()*+,;=:@-._~"
-_PART_NAME = re.compile(r'[^\x00-\x1f\x7f"\\]+')
 
 
 @attrs.frozen(eq=False)
@@ -31,6 +29,8 @@ class Request:
     cookies: Pairs = attrs.field(factory=list, repr=False)
     body: bytes | None = attrs.field(default=None, repr=False)
     content_type: str | None = None
+    body_shown: str | None = attrs.field(default=None, repr=False)
+    """The body as a person reads it: of a file that is no text, its size and hash."""
 
     @property
     def target(self) -> str:
@@ -48,7 +48,7 @@ class Request:
         return lines
 
 
-def request_of(method: str, plan: Plan, arguments: Mapping[str, Any]) -> Request:
+def request_of(method: str, plan: RequestPlan, arguments: Mapping[str, Any]) -> Request:
     """Write *arguments* into a request; BuildError says which of them can't be written, and why."""
     known = plan.input_schema["properties"]
     if unknown := [name for name in arguments if name not in known]:
@@ -56,15 +56,14 @@ def request_of(method: str, plan: Plan, arguments: Mapping[str, Any]) -> Request
     if missing := [name for name in plan.input_schema.get("required", ()) if name not in arguments]:
         raise BuildError("missing", (missing[0],))
     given = [one for one in plan.parameters if arguments.get(one.argument) is not None]
-    body, content_type = _body(plan.body, arguments)
+    body = _body(plan.body, arguments)
     return Request(
         method,
         "".join(f"/{_segment(each, arguments)}" for each in plan.segments),
         [pair for one in given if one.place == "query" for pair in _query(one, arguments, plan)],
         [(one.name, as_header(one, arguments[one.argument])) for one in given if one.place == "header"],
         [(one.name, as_cookie(one, arguments[one.argument])) for one in given if one.place == "cookie"],
-        body,
-        content_type,
+        *body,
     )
 
 
@@ -97,38 +96,53 @@ def _path_text(parameter: OperationParameter, value: Any, between: list[str]) ->
     return text
 
 
-def _query(parameter: OperationParameter, arguments: Mapping[str, Any], plan: Plan) -> Pairs:
+def _query(parameter: OperationParameter, arguments: Mapping[str, Any], plan: RequestPlan) -> Pairs:
     value, path = arguments[parameter.argument], (parameter.argument,)
     if parameter.is_json:
         return [(parameter.name, as_json(value, path))]
     return as_pairs(parameter.name, value, parameter.style, path, explode=parameter.explode, taken=plan.taken)
 
 
-def _body(body: Body | None, arguments: Mapping[str, Any]) -> tuple[bytes | None, str | None]:
+class _Written(NamedTuple):
+    """A body, what it is, and what a person is shown of it."""
+
+    body: bytes | None = None
+    content_type: str | None = None
+    shown: str | None = None
+
+
+def _body(body: Body | None, arguments: Mapping[str, Any]) -> _Written:
     if body is None:
-        return None, None
+        return _Written()
     if body.argument is None:
         value: Any = {name: arguments[argument] for argument, name in body.members.items() if argument in arguments}
         if not value and not body.is_required:
-            return None, None
+            return _Written()
     elif body.argument not in arguments:
-        return None, None
+        return _Written()
     else:
         value = arguments[body.argument]
-    return _written(body, value)
+    return _written(body, value, (body.argument,) if body.argument else ())
 
 
-def _written(body: Body, value: Any) -> tuple[bytes, str]:
-    path = (body.argument,) if body.argument else ()
+def _written(body: Body, value: Any, path: Path) -> _Written:
     if body.kind == "json":
-        return as_json(value, path).encode(), body.media
+        return _of_text(as_json(value, path), body.media)
     if body.kind == "text":
-        return as_text(value, path).encode(), f"{body.media}; charset=utf-8"
+        return _of_text(as_text(value, path), f"{body.media}; charset=utf-8")
+    if body.kind == "file":
+        file = file_of(value, path, body.media)
+        return _Written(file.content, file.media, file.shown)
     if not isinstance(value, dict):
         raise BuildError(f"expected an object, got {noun_of(value)}", path)
     if body.kind == "form":
-        return urlencode([pair for name in value for pair in _form_field(body, value, name)]).encode(), body.media
-    return _multipart(value, body.media)
+        return _of_text(urlencode([pair for name in value for pair in _form_field(body, value, name)]), body.media)
+    content, boundary, shown = multipart(part for name in value for part in _parts(body, value, name))
+    return _Written(content, f"{body.media}; boundary={boundary}", shown)
+
+
+def _of_text(text: str, content_type: str) -> _Written:
+    return _Written(text.encode(), content_type, text)
 
 
 def _form_field(body: Body, value: Json, name: str) -> Pairs:
@@ -147,16 +161,14 @@ def _texts(value: Any, name: str) -> Iterator[tuple[str, bool]]:
         yield (as_text if is_plain else as_json)(each, (name,)), not is_plain
 
 
-def _multipart(value: Json, media: str) -> tuple[bytes, str]:
-    parts = [part for name in value for part in _parts(name, value[name])]
-    boundary = hashlib.sha256("".join(parts).encode()).hexdigest()  # no text has its own hash in it
-    lines = "".join(f"--{boundary}\r\n{part}\r\n" for part in parts)
-    return f"{lines}--{boundary}--\r\n".encode(), f"{media}; boundary={boundary}"
-
-
-def _parts(name: str, value: Any) -> Iterator[str]:
-    if not _PART_NAME.fullmatch(as_text(name, (name,))):
-        raise BuildError("expected names of fields without quotes and line ends", (name,))
-    for text, is_json in _texts(value, name):
-        kind = "\r\nContent-Type: application/json" if is_json else ""
-        yield f'Content-Disposition: form-data; name="{name}"{kind}\r\n\r\n{text}'
+def _parts(body: Body, value: Json, name: str) -> Iterator[Part]:
+    given = value[name]
+    if name in body.files:
+        for each in given if isinstance(given, list) else [] if given is None else [given]:
+            yield file_part(name, file_of(each, (name,), body.files[name]))
+    elif name in body.styles:
+        yield from (text_part(key, text) for key, text in _form_field(body, value, name))
+    else:
+        yield from (
+            text_part(name, text, "application/json" if is_json else None) for text, is_json in _texts(given, name)
+        )

@@ -9,6 +9,8 @@ from typing import Any
 from agentos.model.tool_call import ToolResult
 from agentos.openapi.plan import is_json
 from agentos.openapi.requests import Request
+from agentos.schema.validation import problems_of
+from agentos.schema.work import TooMuchWorkError
 from agentos.tools.tool import is_async
 from agentos.web._responses import decoded, parse_json
 
@@ -23,22 +25,31 @@ _NOTHING: Any = object()
 Mask = Callable[[str], str]
 
 
-def sender_of(write: Callable[[Any], Request], send: Callable[[Request, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return what sends the request of some arguments: on the loop if *send* is async, else in a thread."""
+def sender_of(
+    write: Callable[[Any], Request], send: Callable[[Request, Any], Any], expected: Any = None
+) -> Callable[[Any, Any], Any]:
+    """Return what sends the request of some arguments: on the loop if *send* is async, else in a thread.
 
-    async def finish(response: Any, request: Request, mask: Mask) -> Any:
-        return answer_of(await response, request, mask)
+    An answer that does not fit *expected*, a validator, is given with a warning.
+    """
+
+    def finish(response: Any, request: Request, context: Any) -> Any:
+        answer = answer_of(response, request, context.mask)
+        return answer if expected is None else with_warning(answer, expected, request, context)
+
+    async def finish_later(response: Any, request: Request, context: Any) -> Any:
+        return finish(await response, request, context)
 
     async def execute(arguments: Any, context: Any) -> Any:
         request = write(arguments)
-        return await finish(send(request, context), request, context.mask)
+        return finish(await send(request, context), request, context)
 
     def execute_in_thread(arguments: Any, context: Any) -> Any:
         request = write(arguments)
         response = send(request, context)
         if inspect.isawaitable(response):
-            return finish(response, request, context.mask)
-        return answer_of(response, request, context.mask)
+            return finish_later(response, request, context)
+        return finish(response, request, context)
 
     return execute if is_async(send) else execute_in_thread
 
@@ -63,6 +74,34 @@ def answer_of(response: Any, request: Request, mask: Mask) -> Any:
     if isinstance(body, bytes | bytearray | str) and len(body) > BODY_LIMIT:
         return _cut(body, media, mask)
     return _output(body, media)
+
+
+def with_warning(answer: Any, expected: Any, request: Request, context: Any) -> Any:
+    """Return *answer*, and say in its `meta` and to the log where it does not fit what is *expected*."""
+    if isinstance(answer, ToolResult) or (why := _misfit(answer, expected, context.mask)) is None:
+        return answer
+    asked = f"{request.method} {context.mask(request.url_path)[:_PATH_SHOWN]}"
+    context.logger.warning("%s answered what does not fit its output schema: %s", asked, why)
+    return ToolResult(success=True, output=answer, meta={"output_warning": why})
+
+
+def _misfit(answer: Any, expected: Any, mask: Mask) -> str | None:
+    """Say where an answer does not fit. Its texts are masked before any is cut: half a secret would not be found."""
+    try:
+        if expected.is_valid(answer):
+            return None
+        found = problems_of(expected, expected.schema, _masked(answer, mask))
+    except TooMuchWorkError:
+        return "it was not checked against its output schema, which takes too much work"
+    return "; ".join(str(problem) for problem in found) or "it does not fit its output schema"
+
+
+def _masked(value: Any, mask: Mask) -> Any:
+    if isinstance(value, dict):
+        return {mask(key): _masked(inner, mask) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_masked(inner, mask) for inner in value]
+    return mask(value) if isinstance(value, str) else value
 
 
 def _part(response: Any, *names: str) -> Any:

@@ -384,6 +384,8 @@ class Deriver:
     # Classes
 
     def _class(self, cls: type, args: tuple[Any, ...], place: TypePlace) -> DerivedType:
+        if (own := cls.__dict__.get("__output_schema__")) is not None:
+            return self._returned_only(cls, own, place)
         if issubclass(cls, enum.Enum):
             return self._named(cls, cls.__name__, place, lambda: self._enum(cls, place), is_class=True, is_built=True)
         if callable(getattr(cls, "model_json_schema", None)):
@@ -403,6 +405,12 @@ class Deriver:
 
         name = name_of(cls, arguments)
         return self._named((cls, arguments), name, place, derive, is_class=True, is_built=make is not None)
+
+    def _returned_only(self, cls: type, schema: Json, place: TypePlace) -> DerivedType:
+        """Take over the schema of a class that results are made of and that nobody makes from JSON."""
+        if not self.is_output:
+            self.fail(place, f"found {cls.__name__!r}, which a tool returns and does not take; write bytes or str")
+        return DerivedType({**schema})
 
     def _enum(self, cls: type[enum.Enum], place: TypePlace) -> DerivedType:
         if issubclass(cls, enum.Flag) or not len(cls):

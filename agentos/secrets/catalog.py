@@ -18,7 +18,7 @@ class SecretDefinition:
     """A known secret: what it is, where it is found, where to get one. Never a value."""
 
     id: str
-    env_var: str
+    env_var: str | None
     label: str = ""
     description: str = ""
     docs_url: str | None = None
@@ -29,7 +29,7 @@ class SecretDefinition:
     @property
     def variables(self) -> tuple[str, ...]:
         """Return the environment variables that may hold it, in the order in which they count."""
-        return (self.env_var, *self.aliases)
+        return self.aliases if self.env_var is None else (self.env_var, *self.aliases)
 
 
 @attrs.frozen
@@ -71,16 +71,8 @@ class SecretCatalog:
         return self.definitions.get(id)
 
     def extended(self, other: "SecretCatalog") -> "SecretCatalog":
-        """Return these definitions with those of *other*, which win."""
-        merged = {**self.definitions, **other.definitions}
-        return SecretCatalog.of(merged.values())
-
-    def hint(self, id: str) -> str:
-        """Name *id* with the way to set it."""
-        definition = self.get(id)
-        if definition is None:
-            return f"{id!r} (give it to the host as {id!r})"
-        return f"{id!r} (set {definition.env_var} in the environment or .env)"
+        """Return these definitions with those of *other*, which win; one variable may then be that of two ids."""
+        return SecretCatalog({**self.definitions, **other.definitions})
 
     def __iter__(self) -> Iterator[SecretDefinition]:
         return iter(self.definitions.values())
@@ -99,11 +91,9 @@ def shipped_text() -> str:
     return Path(__file__).parents[2].joinpath(FILE_NAME).read_text("utf-8")
 
 
-def as_catalog(value: "SecretCatalog | Mapping[str, Any] | str | Path | None") -> SecretCatalog:
-    """Return a catalog from a value, a mapping or a file; None means the shipped one."""
-    if value is None:
-        return SecretCatalog.shipped()
-    if isinstance(value, SecretCatalog):
+def as_catalog(value: "SecretCatalog | Mapping[str, Any] | str | Path | None") -> SecretCatalog | None:
+    """Return what a host adds to the shipped catalog: a value, a mapping or a file, or nothing."""
+    if value is None or isinstance(value, SecretCatalog):
         return value
     if isinstance(value, str | Path):
         return SecretCatalog.from_file(value)

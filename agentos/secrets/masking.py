@@ -231,6 +231,10 @@ class MaskingLogger(logging.LoggerAdapter[logging.Logger]):
         """Return the logger beneath; most packs never log, so it is made when it is first needed."""
         return logging.getLogger(self._called)
 
+    def called(self, name: str) -> "MaskingLogger":
+        """Return a logger of another name that masks the same."""
+        return MaskingLogger(name, self._masker)
+
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         """Format, mask, and pass on."""
         if not self.isEnabledFor(level):

@@ -7,9 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from agentos.base.foreign import Border, settled
 from agentos.errors import SecretError, SecretNotDeclaredError
-from agentos.secrets.catalog import SecretCatalog
+from agentos.model.descriptor import SecretRequirement
+from agentos.secrets.catalog import SecretCatalog, SecretDefinition
+from agentos.secrets.known_secrets import KnownSecrets
 from agentos.secrets.masking import Masker
 
 Vault = Callable[[str], str | Awaitable[str | None] | None]
@@ -47,6 +51,10 @@ _PLACEHOLDER_SHAPES = re.compile(
 )
 
 
+_NOBODY = object()
+"""Owns nothing: what no pack says of its own secrets."""
+
+
 def is_real(value: str | None) -> bool:
     """Tell a value from a blank or from what a template left in its place."""
     if value is None:
@@ -71,7 +79,8 @@ class Fallback:
 class SecretSources:
     """Looks a secret up in the sources, in the order that `_candidates` states: nobody else puts them in order.
 
-    A manager has one; whoever wants to know what a loaded pack sees asks that one.
+    A manager has one; whoever wants to know what a loaded pack sees asks that one. *catalog* is added to the shipped
+    one.
     """
 
     def __init__(
@@ -82,7 +91,7 @@ class SecretSources:
         dotenv: str | Path | None = None,
         masker: Masker,
     ) -> None:
-        self._catalog = catalog
+        self.known = KnownSecrets(catalog)
         self.masker = masker
         self._vault: Vault | None = None
         self._is_async = False
@@ -101,17 +110,6 @@ class SecretSources:
         self.read_dotenv()
         for value in self._given.values():
             masker.learn(value)
-
-    @property
-    def catalog(self) -> SecretCatalog:
-        """Return the catalog; the shipped one is read when it is first needed."""
-        if self._catalog is None:
-            self._catalog = SecretCatalog.shipped()
-        return self._catalog
-
-    def hint(self, id: str) -> str:
-        """Name *id* with the way to set it."""
-        return self.catalog.hint(id)
 
     @property
     def fetches_later(self) -> bool:
@@ -143,7 +141,7 @@ class SecretSources:
         if self._vault is None:
             return
         for id in ids:
-            if self._is_last and self._first(self._others(id, {})) is not None:
+            if self._is_last and self._first(self._others(id, {}, _NOBODY)) is not None:
                 continue
             if again or id not in self._fetched:
                 answer = await self._ask(id)
@@ -176,9 +174,12 @@ class SecretSources:
         self._last_seen[id] = value
         return value != before
 
-    def find(self, id: str, own: Mapping[str, str]) -> tuple[str, str] | None:
-        """Return the first real value of *id* and where it was found."""
-        return self._first(self._candidates(id, own))
+    def find(self, id: str, own: Mapping[str, str], owner: object = None) -> tuple[str, str] | None:
+        """Return the first real value of *id* and where it was found.
+
+        *own* are the values of one pack's options; of what packs say of their secrets, that of *owner* counts.
+        """
+        return self._first(self._candidates(id, own, owner))
 
     def _first(self, candidates: Iterable[tuple[str, str | None]]) -> tuple[str, str] | None:
         for origin, value in candidates:
@@ -187,22 +188,23 @@ class SecretSources:
                 return value, origin
         return None
 
-    def _candidates(self, id: str, own: Mapping[str, str]) -> Iterable[tuple[str, str | None]]:
+    def _candidates(self, id: str, own: Mapping[str, str], owner: object) -> Iterable[tuple[str, str | None]]:
         """Yield what each source has of *id*, the one that counts most first, with its name."""
         yield "set at run time", self._runtime.get(id)
         if not self._is_last:
             yield "the host", self._from_host(id)
-        yield from self._others(id, own)
+        yield from self._others(id, own, owner)
         if self._is_last:
             yield "the host", self._from_host(id)
 
-    def _others(self, id: str, own: Mapping[str, str]) -> Iterable[tuple[str, str | None]]:
+    def _others(self, id: str, own: Mapping[str, str], owner: object) -> Iterable[tuple[str, str | None]]:
         """Yield what the pack's own options, the environment and `.env` have."""
         yield "the pack entry's options", own.get(id)
-        definition = self.catalog.get(id)
-        for name in definition.variables if definition else ():
+        known = self.known.get(id, owner)
+        variables = known.variables if known else ()
+        for name in variables:
             yield f"the environment variable {name}", os.environ.get(name)
-        for name in definition.variables if definition else ():
+        for name in variables:
             yield f"{name} in {self._dotenv_path}", self._dotenv.get(name)
 
     def _from_host(self, id: str) -> str | None:
@@ -244,6 +246,15 @@ def _text(id: str, value: object) -> str:
     return value
 
 
+@attrs.frozen
+class DeclaredSecret:
+    """A secret that a descriptor declares: what is known of it, and where its value was found (None: it is missing)."""
+
+    requirement: SecretRequirement
+    definition: SecretDefinition | None
+    origin: str | None
+
+
 class SecretScope:
     """What one pack may read: the secrets its descriptors declare, its own values among them.
 
@@ -256,7 +267,8 @@ class SecretScope:
         self.own = dict(own)
         self._sources = sources
         self._declared: set[str] | None = None
-        self._asked: dict[str, None] = {}
+        self._asked: dict[str, bool] = {}
+        """What was read while the pack was made, and whether there was a value."""
         self.closed = False
         for value in self.own.values():
             sources.masker.learn(value)
@@ -265,18 +277,27 @@ class SecretScope:
         """Return the value of now, or None if it is missing."""
         if self.closed:
             raise SecretNotDeclaredError(self.pack, id, "the pack is not loaded any more")
-        if self._declared is None:
-            self._asked[id] = None
-        elif id not in self._declared:
+        if self._declared is not None and id not in self._declared:
             raise SecretNotDeclaredError(
                 self.pack, id, "none of its descriptors declares it; add it to required_secrets"
             )
-        found = self._sources.find(id, self.own)
+        found = self._sources.find(id, self.own, self)
+        if self._declared is None:
+            self._asked[id] = found is not None
         return found[0] if found else None
 
     def has(self, id: str) -> bool:
         """Tell whether a real value is there, without handing it out."""
-        return self._sources.find(id, self.own) is not None
+        return self._sources.find(id, self.own, self) is not None
+
+    def hint(self, id: str) -> str:
+        """Name *id* with the way to set it."""
+        return self._sources.known.hint(id, self)
+
+    def look_up(self, need: SecretRequirement) -> "DeclaredSecret":
+        """Say what is known of a secret and where its value was found; never the value."""
+        found = self._sources.find(need.id, self.own, self)
+        return DeclaredSecret(need, self._sources.known.get(need.id, self), found[1] if found else None)
 
     def mask(self, text: str) -> str:
         """Return *text* without any value that the host knows."""
@@ -286,16 +307,25 @@ class SecretScope:
         """Return what was asked for while the pack was made, but waits for the host's source."""
         return [id for id in self._asked if self._sources.is_unfetched(id)]
 
-    def declare(self, pack: str, ids: Iterable[str]) -> list[str]:
+    def describe(self, pack: str, needs: Iterable[SecretRequirement]) -> bool:
+        """Note what the pack says of its secrets; tell whether one that it asked for in vain is there now."""
+        self._sources.known.describe(self, pack, needs)
+        return any(not was_there and self.has(id) for id, was_there in self._asked.items())
+
+    def declare(self, pack: str, needs: Iterable[SecretRequirement]) -> list[str]:
         """Fix what the pack may read, and return what it had read without declaring it."""
         self.pack = pack
-        self._declared = set(ids)
+        self._declared = set()
+        self.declare_more(needs)
         return [id for id in self._asked if id not in self._declared]
 
-    def declare_more(self, ids: Iterable[str]) -> None:
+    def declare_more(self, needs: Iterable[SecretRequirement]) -> None:
         """Let the pack read what a descriptor declares that it registered later."""
-        self._declared = (self._declared or set()) | set(ids)
+        needs = list(needs)
+        self._declared = (self._declared or set()) | {need.id for need in needs}
+        self._sources.known.describe(self, self.pack, needs)
 
     def close(self) -> None:
         """Let nothing be read any more."""
         self.closed = True
+        self._sources.known.forget(self)

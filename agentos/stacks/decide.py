@@ -12,7 +12,7 @@ from agentos.model.descriptor import Descriptor
 from agentos.model.kind import kind_of
 from agentos.model.overrides import OverrideLayers, Resolved
 from agentos.stacks.entry import EntryState
-from agentos.stacks.reasons import ONLY, ShadowedBy, Strongest, WrappedBy
+from agentos.stacks.reasons import HOLLOW, ONLY, ShadowedBy, Strongest, WrappedBy
 from agentos.stacks.slot import Obstacle, Slot
 
 
@@ -31,7 +31,6 @@ class Facts:
     overrides: OverrideLayers = attrs.field(factory=OverrideLayers)
     held_back: Callable[[Slot], str | None] = _hold_nothing_back
     shut: Callable[[Descriptor[Any]], str | None] = _ask_gate
-    secret_hint: Callable[[str], str] = repr
 
 
 class Judgement(NamedTuple):
@@ -70,7 +69,7 @@ def _obstacle(slot: Slot, facts: Facts, said: Resolved) -> Obstacle | None:
     if (waits := facts.held_back(slot)) is not None:
         return Obstacle(EntryState.GATED, waits)
     if descriptor.required_secrets and (missing := missing_secrets(slot)):
-        return Obstacle(EntryState.GATED, _why_gated(missing, facts))
+        return Obstacle(EntryState.GATED, _why_gated(slot, missing))
     if descriptor.gate is not None and (shut := facts.shut(descriptor)) is not None:
         return Obstacle(EntryState.GATED, shut)
     if slot.failure is not None:
@@ -84,25 +83,30 @@ def missing_secrets(slot: Slot) -> list[str]:
     return [secret.id for secret in required if not secret.optional and not slot.owner.scope.has(secret.id)]
 
 
-def _why_gated(missing: Sequence[str], facts: Facts) -> str:
+def _why_gated(slot: Slot, missing: Sequence[str]) -> str:
     noun = "secret" if len(missing) == 1 else "secrets"
-    return f"missing {noun} {', '.join(facts.secret_hint(id) for id in missing)}"
+    return f"missing {noun} {', '.join(map(slot.owner.scope.hint, missing))}"
 
 
 def choose(eligible: Sequence[Slot]) -> tuple[Slot, ...]:
-    """Return who is to be in force of *eligible*, which stand weakest first: the strongest, and what it wraps."""
+    """Return who is to be in force of *eligible*, which stand weakest first: the strongest, and what it wraps.
+
+    That is nobody where all of them wrap: there is nothing that the last one could call.
+    """
     chosen = []
     for slot in reversed(eligible):
         chosen.append(slot)
         if not slot.descriptor.wraps:
-            break
-    return tuple(chosen)
+            return tuple(chosen)
+    return ()
 
 
 def standing(slot: Slot, in_force: Sequence[Slot], eligible: Sequence[Slot], total: int) -> tuple[EntryState, object]:
     """Return what *slot* is on a stack of *total* slots, and why: text, or what writes it when asked."""
     if slot.obstacle is not None:
         return slot.obstacle
+    if not in_force:
+        return EntryState.GATED, HOLLOW
     if slot is in_force[0]:
         if total == 1:
             return EntryState.ACTIVE, ONLY

@@ -8,8 +8,11 @@ from typing import Any
 import attrs
 
 from agentos.model.descriptor import Descriptor
+from agentos.model.kind import UNREAD, reader_of
 from agentos.model.pack_context import PackContext
+from agentos.model.report import PackOutcome
 from agentos.model.source import Source
+from agentos.model.trouble import Trouble
 
 
 class EntryState(StrEnum):
@@ -89,18 +92,50 @@ class Entry:
 
 @attrs.frozen
 class Explanation:
-    """Every entry of one stack, strongest first, each with its state and reason."""
+    """Every entry of one stack, strongest first, each with its state and reason.
+
+    `troubles` is what those in force find wrong with themselves. Of what nobody offers, `near` is the name that was
+    probably meant, `absent` are the packs that were not loaded, and `troubles` tells of those that are not whole.
+    """
 
     kind: str
     id: str
     active: Entry | None
     entries: Sequence[Entry]
+    near: str | None = None
+    absent: Sequence[PackOutcome] = ()
+    troubles: Sequence[Trouble] = ()
 
     def __str__(self) -> str:
         if not self.entries:
-            return f"{self.kind}:{self.id} is unknown: no loaded pack offers it"
+            return unknown(f"{self.kind}:{self.id}", self.near, [*map(_absence, self.absent), *map(str, self.troubles)])
         who = f"active from {self.active.source}" if self.active else "nobody is active"
-        return "\n".join([f"{self.kind}:{self.id}: {who}", *(f"  {_line(entry)}" for entry in self.entries)])
+        who += ", but something is wrong with it" if any(one.level == "error" for one in self.troubles) else ""
+        lines = [*(_line(entry) for entry in self.entries), *self.reading, *map(str, self.troubles)]
+        return "\n".join([f"{self.kind}:{self.id}: {who}", *(f"  {line}" for line in lines)])
+
+    @property
+    def reader(self) -> str | None:
+        """Say who reads what is active of this kind; None if nothing does here."""
+        return reader_of(self.kind)
+
+    @property
+    def reading(self) -> list[str]:
+        """Return the line that says who reads the active entry."""
+        if self.active is None:
+            return []
+        return [UNREAD if self.reader is None else f"read by {self.reader}"]
+
+
+def unknown(name: str, near: str | None, lacking: Sequence[str]) -> str:
+    """Say that nobody offers *name*: which one is near, and what is lacking that may offer it."""
+    meant = f"; did you mean {near!r}?" if near else ""
+    perhaps = "; it may be offered by what was not loaded:" if lacking else ""
+    return "\n  ".join([f"{name} is unknown: no loaded pack offers it{meant}{perhaps}", *lacking])
+
+
+def _absence(outcome: PackOutcome) -> str:
+    return f"{outcome.key} was not loaded ({outcome.status}): {outcome.reason}"
 
 
 def _line(entry: Entry) -> str:

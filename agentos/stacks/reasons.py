@@ -5,6 +5,7 @@ import attrs
 from agentos.model.source import Source
 
 ONLY = "the only entry"
+HOLLOW = "it wraps, but nothing is beneath it that it could call; load a pack that offers that"
 
 
 @attrs.frozen

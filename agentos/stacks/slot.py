@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from agentos.errors import HookError
+from agentos.model.declared_options import PackOptions
 from agentos.model.descriptor import Descriptor
 from agentos.model.pack_context import PackContext, SecretReader
 from agentos.model.source import Source
@@ -28,6 +29,8 @@ class Owner:
     slots: "dict[Slot, None]" = attrs.field(factory=dict)
     order: int = 0
     """When its own on_activate ran, in the order of activations."""
+    options: PackOptions | None = None
+    """What it declares of its options."""
     disabled: str | None = None
     bringing: int = 0
     """How many exchanges of what it has are under way."""
@@ -117,8 +120,10 @@ class Slot:
 
     def merged_options(self) -> Mapping[str, Any]:
         """Return its pack's options with those of overrides merged in."""
-        given = self.owner.context.options
-        return {**given, **self.options} if self.options else given
+        given, declared = self.owner.context.options, self.owner.options
+        if not self.options:
+            return given
+        return {**given, **(self.options if declared is None else declared.spelled(self.options))}
 
     def view_as(self, state: EntryState, reason: object) -> Entry:
         """Return an entry that says *state* and *reason*."""

@@ -75,6 +75,10 @@ class Stack:
         """Tell whether *slot* was placed since the last switch."""
         return self._unshown is not None and slot in self._unshown
 
+    def withdrawn_in_use(self) -> list[Slot]:
+        """Return what is used and was taken off, or kept out, since the last switch."""
+        return [slot for slot in self._unshown or () if slot.is_used and (slot.obstacle or not slot.is_stacked)]
+
     # -- showing -----------------------------------------------------------------------------------------------
 
     def switch(self) -> list[tuple[Slot, Entry | None]]:
@@ -83,7 +87,9 @@ class Stack:
         Return the slots whose entries are new, strongest first, each with the entry that it had before.
         """
         planned = self.plan or ()
-        touched = dict.fromkeys((*(self._unshown or ()), *self.in_force, *planned))
+        # Where nobody was in force, or is now, what wraps nothing waits for something to wrap: all of it is told anew.
+        hollow = () if self.in_force and planned else self.eligible
+        touched = dict.fromkeys((*(self._unshown or ()), *self.in_force, *planned, *hollow))
         self.in_force, self.activated, self._unshown = planned, (), None
         total = len(self)
         old = [slot.entry for slot in touched if slot.entry is not None]

@@ -12,6 +12,7 @@ import weakref
 from pathlib import Path
 from typing import Protocol
 
+from agentos.base.full_disks import way_out
 from agentos.errors import StoreError
 
 _INSTANCE = re.compile(r"[0-9a-f]{32}")
@@ -73,9 +74,9 @@ class FilePresence:
             if self._lock is None or not self._lock.is_of(self._file):
                 self._hold()
         except OSError as error:
+            way = way_out(error, "See that this user may write that folder")
             raise StoreError(
-                f"the store can't show that this host runs, at {self._file}: {error.strerror}. "
-                "See that this user may write that folder"
+                f"the store can't show that this host runs, at {self._file}: {error.strerror}. {way}", unavailable=True
             ) from None
 
     def _hold(self) -> None:

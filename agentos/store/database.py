@@ -16,6 +16,7 @@ import attrs
 from agentos.errors import StoreError
 from agentos.store.locations import StorePlace, place_of
 from agentos.store.marks import Mark, make_mark, mark_file, read_mark
+from agentos.store.rows import PlainSql
 from agentos.store.sealing_key import load_key
 
 if TYPE_CHECKING:
@@ -214,7 +215,9 @@ class _OpenStore:
             self.database = database_at(place)
             undo.push_async_callback(self.database.close)
             await migrate(self.database)
-            self.key = load_key(given_key, place)
+            # Asked before the key is looked for: who begins a store has made its key by then.
+            is_begun = place.is_durable and await self._was_begun(place)
+            self.key = load_key(given_key, place, is_begun=is_begun)
             self.key_id = hashlib.sha256(self.key).hexdigest()[:16]
             self.presence = self.database.presence(instance)
             undo.push_async_callback(self.presence.release)
@@ -222,6 +225,11 @@ class _OpenStore:
             keeper = _kept(undo.pop_all())
             await anext(keeper)
             self._keeper = keeper
+
+    async def _was_begun(self, place: StorePlace) -> bool:
+        """Tell whether something in the store was sealed: its log has a head, or a mark says that it was begun."""
+        file = mark_file(place)
+        return (file is not None and file.is_file()) or await self.database.read(_has_head)
 
     async def ready(self) -> None:
         """Wait until it is open; see that others still know us for alive."""
@@ -251,6 +259,14 @@ class _OpenStore:
             await asyncio.shield(self._ending)
 
 
+_ANY_HEAD = PlainSql("SELECT id FROM audit_head LIMIT 1")
+
+
+def _has_head(connection: "Connection") -> bool:
+    """Tell whether a log was begun in the database."""
+    return _ANY_HEAD.one(connection) is not None
+
+
 def database_at(place: StorePlace) -> "Database":
     """Return the database at *place*, which nothing was asked yet."""
     if place.dsn is None:
@@ -258,7 +274,8 @@ def database_at(place: StorePlace) -> "Database":
 
         return SqliteDatabase(place)
     if importlib.util.find_spec("psycopg") is None:
-        raise StoreError("a store in PostgreSQL needs psycopg, which is not installed: pip install 'agentos[postgres]'")
+        way = "pip install 'agentos-host[postgres]'"
+        raise StoreError(f"a store in PostgreSQL needs psycopg, which is not installed: {way}")
     from agentos.store.postgres import PostgresDatabase
 
     return PostgresDatabase(place)

@@ -4,12 +4,12 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from agentos.base.full_disks import FREE_SOME, has_no_room, is_full
 from agentos.errors import StoreError
 from agentos.store.locations import StorePlace
 
 _WRITABLE = "See that this user may write the file and its folder, and that the disk is not mounted read-only"
 _SQLITE_WAYS: Mapping[int, str] = {
-    sqlite3.SQLITE_FULL: "Free some space on that disk; nothing of this transaction was written",
     sqlite3.SQLITE_READONLY: f"{_WRITABLE}; code that writes needs write(), not read()",
     sqlite3.SQLITE_CANTOPEN: _WRITABLE,
     sqlite3.SQLITE_PERM: _WRITABLE,
@@ -18,6 +18,12 @@ _SQLITE_WAYS: Mapping[int, str] = {
     sqlite3.SQLITE_BUSY: "Another process keeps it locked; end that process, or try again",
     sqlite3.SQLITE_IOERR: "See what the system's log says about that disk",
 }
+_NEEDS_ROOM = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+"""What SQLite says, among others, where a file beside the database can't be made: even to read, it makes some."""
+_OF_SURROUNDINGS = (
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM),
+)
 _UNREACHABLE = "See that PostgreSQL runs there and takes connections, and that the address is right"
 _GRANT = "Grant that user the right to create and to write tables there"
 _POSTGRES_WAYS: Mapping[str, str] = {  # by the beginning of the SQLSTATE
@@ -38,6 +44,8 @@ _REFUSALS: Mapping[str, str] = {  # what a server says to who connects: psycopg 
     "too many": "53",
     "connection slots": "53",
 }
+_DISK_FULL = "53100"
+_AWAY = ("08", "28", "3D", "53", "57")
 _DATA_EXCEPTION = "22"
 """The class of SQLSTATE whose messages quote the values that were given."""
 _LIMIT = 500
@@ -68,7 +76,35 @@ def _driver_error(error: BaseException, *, reaching: bool) -> BaseException | No
 
 def described(error: BaseException, place: StorePlace) -> StoreError:
     """Return what the driver said, and what to do about it."""
-    return StoreError(f"the store at {place.shown}: {_words(error)[:_LIMIT]}", hint=_way_out(error))
+    if _is_of_full_disk(error, place):
+        disk = "the disk is full" if place.dsn is None else "the server's disk is full"
+        way = f"{FREE_SOME}; nothing of this transaction was written"
+        return StoreError(f"the store at {place.shown}: {disk}", hint=way, unavailable=True)
+    said = f"the store at {place.shown}: {_words(error)[:_LIMIT]}"
+    return StoreError(said, hint=_way_out(error), unavailable=_is_of_surroundings(error))
+
+
+def _is_of_full_disk(error: BaseException, place: StorePlace) -> bool:
+    """Tell whether a full disk is behind *error*: SQLite says so only where a write fails, not where it can't read."""
+    if not isinstance(error, sqlite3.Error):
+        return is_full(error) or _sqlstate(error) == _DISK_FULL
+    code = _sqlite_code(error)
+    return code == sqlite3.SQLITE_FULL or (
+        code in _NEEDS_ROOM and place.path is not None and has_no_room(place.path.parent)
+    )
+
+
+def _is_of_surroundings(error: BaseException) -> bool:
+    """Tell whether the disk, a lock, rights or the way to a server are behind *error*, and not what is stored."""
+    if isinstance(error, sqlite3.Error):
+        return _sqlite_code(error) in _OF_SURROUNDINGS
+    return isinstance(error, OSError) or _is_of_connecting(error) or (_sqlstate(error) or "").startswith(_AWAY)
+
+
+def _sqlite_code(error: sqlite3.Error) -> int:
+    """Return what went wrong, without the details that SQLite adds to it."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
 
 
 def _words(error: BaseException) -> str:
@@ -96,7 +132,7 @@ def _name(error: BaseException) -> str:
 
 def _way_out(error: BaseException) -> str | None:
     if isinstance(error, sqlite3.Error):
-        return _SQLITE_WAYS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        return _SQLITE_WAYS.get(_sqlite_code(error))
     if isinstance(error, OSError):
         return _UNREACHABLE
     if _is_of_connecting(error):

@@ -9,7 +9,7 @@ import attrs
 from agentos.base.atomic_files import make_file
 from agentos.errors import StoreError
 from agentos.store.locations import StorePlace
-from agentos.store.sealing_key import key_file
+from agentos.store.sealing_key import MARK, key_file
 
 _LIMIT = 4_096
 """How many bytes a mark has at most."""
@@ -32,7 +32,7 @@ class Mark:
 
 def mark_file(place: StorePlace) -> Path | None:
     """Return where the mark of a store is: beside its key, or where its key would be; None for one in memory."""
-    return key_file(place).with_suffix(".begun") if place.is_durable else None
+    return key_file(place).with_suffix(MARK) if place.is_durable else None
 
 
 def read_mark(file: Path) -> Mark | None:

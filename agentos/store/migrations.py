@@ -113,7 +113,82 @@ _FIRST = (
     )""",
 )
 
-STEPS: tuple[Step, ...] = (_FIRST,)
+_FLAGS = ("ALTER TABLE proposals ADD COLUMN flags TEXT",)
+"""What guardrails found strange about a call stands in its proposal."""
+
+_TURNS = (
+    "ALTER TABLE proposals ADD COLUMN call_id TEXT",
+    "CREATE INDEX ix_proposals_parent ON proposals (parent)",
+    """CREATE TABLE turns (
+        id TEXT NOT NULL PRIMARY KEY,
+        state TEXT NOT NULL,
+        owner TEXT,
+        data TEXT NOT NULL,
+        created_at DOUBLE PRECISION NOT NULL,
+        seal TEXT NOT NULL
+    )""",
+    "CREATE INDEX ix_turns_created_at ON turns (created_at)",
+)
+"""A call that waits has the id that its caller gave it, and a turn that waits for one is kept."""
+
+_DECLARATIONS = (
+    """CREATE TABLE declarations (
+        pack TEXT NOT NULL PRIMARY KEY,
+        bound TEXT NOT NULL,
+        body TEXT NOT NULL,
+        "at" DOUBLE PRECISION NOT NULL,
+        seal TEXT NOT NULL
+    )""",
+)
+"""What packs in processes of their own declared last time."""
+
+_CHANNELS = (
+    """CREATE TABLE channel_inbox (
+        id TEXT NOT NULL PRIMARY KEY,
+        channel TEXT NOT NULL,
+        message TEXT NOT NULL,
+        conversation TEXT NOT NULL,
+        sender TEXT NOT NULL,
+        data TEXT NOT NULL,
+        position BIGINT NOT NULL,
+        state TEXT NOT NULL,
+        owner TEXT,
+        attempts INTEGER NOT NULL,
+        reason TEXT,
+        turn TEXT,
+        received_at DOUBLE PRECISION NOT NULL,
+        seal TEXT NOT NULL,
+        UNIQUE (channel, message)
+    )""",
+    "CREATE INDEX ix_channel_inbox_conversation ON channel_inbox (channel, conversation, state)",
+    "CREATE INDEX ix_channel_inbox_state ON channel_inbox (state)",
+    "CREATE INDEX ix_channel_inbox_position ON channel_inbox (position)",
+    "CREATE INDEX ix_channel_inbox_received_at ON channel_inbox (received_at)",
+    """CREATE TABLE channel_outbox (
+        id TEXT NOT NULL PRIMARY KEY,
+        channel TEXT NOT NULL,
+        conversation TEXT NOT NULL,
+        answers TEXT,
+        data TEXT NOT NULL,
+        position BIGINT NOT NULL,
+        state TEXT NOT NULL,
+        owner TEXT,
+        attempts INTEGER NOT NULL,
+        due_at DOUBLE PRECISION NOT NULL,
+        reason TEXT,
+        receipt TEXT,
+        created_at DOUBLE PRECISION NOT NULL,
+        seal TEXT NOT NULL
+    )""",
+    "CREATE INDEX ix_channel_outbox_conversation ON channel_outbox (channel, conversation, state)",
+    "CREATE INDEX ix_channel_outbox_state ON channel_outbox (state)",
+    "CREATE INDEX ix_channel_outbox_position ON channel_outbox (position)",
+    "CREATE INDEX ix_channel_outbox_answers ON channel_outbox (answers)",
+    "CREATE INDEX ix_channel_outbox_created_at ON channel_outbox (created_at)",
+)
+"""What came by channels, and what is to be sent by them."""
+
+STEPS: tuple[Step, ...] = (_FIRST, _FLAGS, _TURNS, _DECLARATIONS, _CHANNELS)
 
 
 async def check(database: Database, steps: Sequence[Step] = STEPS) -> int:

@@ -2,7 +2,18 @@
 
 from typing import Any
 
-from sqlalchemy import DOUBLE_PRECISION, BigInteger, Boolean, Column, Index, Integer, MetaData, Table, Text
+from sqlalchemy import (
+    DOUBLE_PRECISION,
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 metadata = MetaData()
 
@@ -48,6 +59,20 @@ proposals = Table(
     Column("owner", Text),
     _required("attempts", Integer),
     Column("result", Text),
+    _required("seal"),
+    Column("flags", Text),
+    Column("call_id", Text),
+    Index("ix_proposals_parent", "parent"),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    _key("id"),
+    _required("state"),
+    Column("owner", Text),
+    _required("data"),
+    _required("created_at", DOUBLE_PRECISION, index=True),
     _required("seal"),
 )
 
@@ -104,6 +129,57 @@ flags = Table(
     _required("enabled", Boolean),
     _required("at", DOUBLE_PRECISION),
     Column("by", Text),
+)
+
+declarations = Table(
+    "declarations",
+    metadata,
+    _key("pack"),
+    _required("bound"),
+    _required("body"),
+    _required("at", DOUBLE_PRECISION),
+    _required("seal"),
+)
+
+channel_inbox = Table(
+    "channel_inbox",
+    metadata,
+    _key("id"),
+    _required("channel"),
+    _required("message"),
+    _required("conversation"),
+    _required("sender"),
+    _required("data"),
+    _required("position", BigInteger, index=True),
+    _required("state", index=True),
+    Column("owner", Text),
+    _required("attempts", Integer),
+    Column("reason", Text),
+    Column("turn", Text),
+    _required("received_at", DOUBLE_PRECISION, index=True),
+    _required("seal"),
+    UniqueConstraint("channel", "message"),
+    Index("ix_channel_inbox_conversation", "channel", "conversation", "state"),
+)
+
+channel_outbox = Table(
+    "channel_outbox",
+    metadata,
+    _key("id"),
+    _required("channel"),
+    _required("conversation"),
+    Column("answers", Text, index=True),
+    _required("data"),
+    _required("position", BigInteger, index=True),
+    _required("state", index=True),
+    Column("owner", Text),
+    _required("attempts", Integer),
+    _required("due_at", DOUBLE_PRECISION),
+    Column("reason", Text),
+    Column("receipt", Text),
+    _required("created_at", DOUBLE_PRECISION, index=True),
+    _required("seal"),
+    Index("ix_channel_outbox_conversation", "channel", "conversation", "state"),
 )
 
 audit = Table(

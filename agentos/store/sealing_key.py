@@ -1,4 +1,7 @@
-"""The key that seals what is stored: given, from the environment, or from a file that is made once."""
+"""The key that seals what is stored: given, from the environment, or from a file that is made once.
+
+A store that was begun gets no other key: what is in it would count as changed by others.
+"""
 
 import contextlib
 import hashlib
@@ -8,10 +11,13 @@ import secrets
 from pathlib import Path
 
 from agentos.base.atomic_files import make_file
+from agentos.base.full_disks import way_out
 from agentos.errors import StoreError
 from agentos.store.locations import StorePlace, data_folder
 
 VARIABLE = "AGENTOS_STORE_KEY"
+MARK = ".begun"
+"""How the file ends that says, beside the key, that a log was begun."""
 SHORTEST = 16
 """How many bytes a key has at least."""
 _SIZE = 32
@@ -20,8 +26,11 @@ _OTHERS = 0o077
 _logger = logging.getLogger("agentos.store")
 
 
-def load_key(given: bytes | str | None, place: StorePlace) -> bytes:
-    """Return the key for the store at *place*: the given one, else the environment's, else its file's."""
+def load_key(given: bytes | str | None, place: StorePlace, *, is_begun: bool = False) -> bytes:
+    """Return the key for the store at *place*: the given one, else the environment's, else its file's.
+
+    The file is made if it is not there, unless the store *is_begun*: then the key is gone, and StoreError says so.
+    """
     if given is not None:
         return _long_enough(given, "the key given to the store")
     if named := os.environ.get(VARIABLE):
@@ -30,11 +39,12 @@ def load_key(given: bytes | str | None, place: StorePlace) -> bytes:
         return secrets.token_bytes(_SIZE)
     file = key_file(place)
     try:
-        return _from_file(file)
+        return _from_file(file, place, is_begun=is_begun)
     except OSError as error:
         reason = error.strerror or type(error).__name__
+        way = way_out(error, "Make that folder writable")
         raise StoreError(
-            f"the store's key at {file} can't be read or made: {reason}. Make that folder writable, or set {VARIABLE}"
+            f"the store's key at {file} can't be read or made: {reason}. {way}, or set {VARIABLE}", unavailable=True
         ) from None
 
 
@@ -53,9 +63,11 @@ def _long_enough(key: bytes | str, what: str) -> bytes:
     return key
 
 
-def _from_file(file: Path) -> bytes:
+def _from_file(file: Path, place: StorePlace, *, is_begun: bool) -> bytes:
     with contextlib.suppress(FileNotFoundError):
         return _read(file)
+    if is_begun:
+        raise _gone(file, place)
     _make(file)
     return _read(file)
 
@@ -75,6 +87,18 @@ def _read(file: Path) -> bytes:
             "without the old key, what is stored counts as changed by others"
         )
     return key
+
+
+def _gone(file: Path, place: StorePlace) -> StoreError:
+    """Say that a key is gone, and how to begin anew on purpose."""
+    mark = file.with_suffix(MARK)
+    anew = f"move {place.path} away" if place.path is not None else "give agentos an empty database"
+    return StoreError(
+        f"the key of the store at {place.shown} is gone: there is no file {file}, and what is stored is sealed with it",
+        hint=f"Restore that file from a backup or from another host that uses the store, or set {VARIABLE}; no new key "
+        f"is made by itself. To begin a new store with a new key, {anew} and remove {mark}",
+        unavailable=True,
+    )
 
 
 def _make(file: Path) -> None:

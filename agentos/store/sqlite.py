@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentos.base.full_disks import way_out
 from agentos.errors import StoreError
 from agentos.store.alive import AlonePresence, FilePresence, Presence
 from agentos.store.failures import UNDONE
@@ -47,10 +48,8 @@ def _make_file(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
-        raise StoreError(
-            f"the store at {path} can't be opened: {error.strerror}. Give a path to a file, in a folder that this user "
-            "may write"
-        ) from None
+        way = way_out(error, "Give a path to a file, in a folder that this user may write")
+        raise StoreError(f"the store at {path} can't be opened: {error.strerror}. {way}", unavailable=True) from None
 
 
 def _engine(path: Path | None) -> "Engine":

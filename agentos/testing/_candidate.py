@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -11,6 +11,7 @@ from agentos import (
     AgentOS,
     Descriptor,
     Entry,
+    EntryState,
     ExtensionPack,
     PackContext,
     PackEntry,
@@ -22,6 +23,8 @@ from agentos import (
 )
 from agentos.base.foreign import Border
 from agentos.loading.finder import Finder, FoundPack
+from agentos.secrets.known_secrets import needs_of
+from agentos.stacks.reasons import HOLLOW
 from agentos.testing._examination_settings import seed_folder
 from agentos.testing._pack_sources import as_entry, folder_named
 from agentos.testing._preparation import Prepare, prepared
@@ -55,11 +58,15 @@ class Candidate:
     prepare: Prepare | None = attrs.field(default=None, repr=False)
     """What is entered in every sandbox, after *seed* was copied, and left after the check."""
     sandboxed: bool = False
+    isolation: Literal["inline", "process"] = "inline"
+    """Where the pack runs: in this process, or in one of its own."""
     limit: float = 5.0
     """For how many seconds a call may run."""
     grace: float = 2.0
     """For how many seconds what was told to end may take to end."""
     cases: int = 200
+    said_in: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    """By the names of settings, in which file they stand: what is wrong with them is told with it."""
     name: str = ""
     pack: ExtensionPack | None = None
     succeeded: set[str] = attrs.field(factory=set, repr=False)
@@ -94,11 +101,18 @@ class Candidate:
         given: dict[str, str] = fill_placeholders({**self._entry.options.get("secrets", {}), **self.secrets})
         return {id: str(value) for id, value in given.items()}
 
-    def entry(self, alter: Alter | None = None) -> PackEntry:
+    def entry(self, host: AgentOS, alter: Alter | None = None) -> PackEntry:
         """Return an entry that makes the pack as it is, but for tools that never run unasked if they change things."""
+        if self.isolation == "process":
+            host.extensions.isolate_by(lambda entry: self._altered(host.workers.found(entry), alter))
+            return attrs.evolve(self._entry, isolation="process", options=self.options_here)
         if self._source_found is None:
             self._source_found = Finder().find(self._entry)
-        found, label = self._source_found, self._entry.label
+        return as_entry(self._altered(self._source_found, alter).maker, self.options_here)
+
+    def _altered(self, found: FoundPack, alter: Alter | None) -> FoundPack:
+        """Return what makes the pack of *found* safe and altered."""
+        label = self._entry.label
 
         async def factory(context: PackContext) -> ExtensionPack:
             self.pack = made = await found.make(label, context)
@@ -106,7 +120,7 @@ class Candidate:
             return attrs.evolve(made, descriptors=list(alter(descriptors)) if alter else descriptors)
 
         factory.__qualname__ = label  # messages name the pack by it
-        return as_entry(factory, self.options_here)
+        return attrs.evolve(found, maker=factory)
 
     @property
     def options_here(self) -> dict[str, Any]:
@@ -135,9 +149,14 @@ class Candidate:
     async def sandbox(self) -> AsyncIterator[Sandbox]:
         """Enter a sandbox of its own for one check, with what the pack needs there."""
         seed = None if self.seed is None else Path(self.seed)
-        with enter_sandbox() as sandbox:
+        with enter_sandbox(self._variables()) as sandbox:
             async with prepared(sandbox, seed, self.prepare):
                 yield sandbox
+
+    def _variables(self) -> list[str]:
+        """Return the environment variables that the pack itself names for its secrets, once it was made."""
+        descriptors = () if self.pack is None else self.pack.descriptors
+        return [need.env for need in needs_of(descriptors) if need.env]
 
     @asynccontextmanager
     async def host(
@@ -211,7 +230,7 @@ class CandidateHost:
     async def attempt(self, alter: Alter | None = None) -> PackOutcome:
         """Try to load the pack, and return what became of it."""
         with Border() as border:  # importing a pack runs foreign code
-            entry = self.candidate.entry(alter)
+            entry = self.candidate.entry(self.host, alter)
         if (error := border.error) is not None:
             name = "" if isinstance(error, PackLoadError) else f"{type(error).__name__}: "
             raise NotLoadedError(f"{name}{error}") from error
@@ -237,8 +256,8 @@ class CandidateHost:
         return _tools_in([entry for entry in self.entries("tool") if entry.state.in_force])
 
     def all_tools(self) -> list[Tool]:
-        """Return the pack's tools, in force or not."""
-        return _tools_in(self.entries("tool"))
+        """Return the pack's tools, in force or not, but for those that have nothing to wrap."""
+        return _tools_in([entry for entry in self.entries("tool") if entry.reason != HOLLOW])
 
     def tool(self, name: str) -> Tool:
         """Return one of the pack's tools."""
@@ -296,6 +315,11 @@ class CandidateHost:
         if result.error is not None and result.error.type == "ApprovalRequired":
             await self.host.approvals.reject(str(result.error.details["proposal_id"]), "it was a test")
         return result
+
+
+def is_excused(entry: Entry) -> bool:
+    """Tell whether it can't be in force here: a handler comes later, or there is nothing for it to wrap."""
+    return entry.state == EntryState.UNBOUND or entry.reason == HOLLOW
 
 
 def _tools_in(entries: Iterable[Entry]) -> list[Tool]:

@@ -15,7 +15,7 @@ from agentos.testing._transcript import Exchange, Transcript, faults_of, is_succ
 from agentos.testing._watchdog import SkippedCall, Watchdog
 from agentos.testing.network import Attempt, address_of
 from agentos.tools.definition import definition_of
-from agentos.tools.tool import as_tool
+from agentos.tools.tool import as_tool, takes_nothing
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
@@ -195,6 +195,8 @@ async def quiet(candidate: Candidate) -> Findings:
 @tool_check("dry-run", changes_things)
 async def dry_run(candidate: Candidate, tool: Tool) -> Findings:
     """Show what a call would change, without changing anything."""
+    if tool.wraps and takes_nothing(tool):
+        return  # that of the tool beneath
     if tool.dry_run is None:
         cure = "give it a dry_run(args, context) that says what would happen"
         message = "whoever is asked to approve a call sees only its arguments"

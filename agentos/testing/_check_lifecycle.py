@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from agentos import PUBLIC, Descriptor, EntryState, ExtensionPack, Tool
-from agentos.testing._candidate import Candidate, CandidateHost, NotLoadedError
+from agentos.testing._candidate import Candidate, CandidateHost, NotLoadedError, is_excused
 from agentos.testing._check_registry import Findings, check, survey_pack, tools_of
 from agentos.testing._leftovers import ActivitySnapshot, ResourceSnapshot
 from agentos.testing._sandbox import Sandbox
@@ -48,7 +48,7 @@ async def _after_secrets(session: CandidateHost) -> Findings:
     for id in declared:
         await session.host.extensions.set_secret(id, candidate.values.get(id, canary_of(id)))
     for entry in session.entries():
-        if not entry.state.in_force and entry.state != EntryState.UNBOUND:
+        if not entry.state.in_force and not is_excused(entry):
             message = f"the {entry.kind} {entry.id} is {entry.state} although its secrets came: {entry.reason}"
             yield candidate.finding("gate", message, "let on_activate work when it is run later than the load")
 

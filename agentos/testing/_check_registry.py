@@ -6,9 +6,9 @@ from typing import Any
 
 import attrs
 
-from agentos import Entry, EntryState, Tool
+from agentos import Entry, Tool
 from agentos.base.foreign import Border
-from agentos.testing._candidate import Candidate, NotLoadedError
+from agentos.testing._candidate import Candidate, NotLoadedError, is_excused
 from agentos.testing._leftovers import ResourceSnapshot
 from agentos.testing._preparation import PreparationError
 from agentos.tools.lint.findings import Finding
@@ -113,7 +113,7 @@ async def survey_pack(candidate: Candidate) -> PackSurvey:
                 tools, entries = session.all_tools(), session.entries()
                 declared = [need.id for one in entries for need in one.descriptor.required_secrets]
                 asked = [*dict.fromkeys([*declared, *session.secrets.reads])]
-            idle = [one for one in entries if not one.state.in_force and one.state != EntryState.UNBOUND]
+            idle = [one for one in entries if not one.state.in_force and not is_excused(one)]
             candidate.cache[_SURVEY] = PackSurvey(
                 tools, idle, await before.left_over_resources(candidate.grace), not entries, asked
             )

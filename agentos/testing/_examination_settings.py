@@ -1,13 +1,14 @@
 """The settings of an examination: by keywords, by a table of a file, by files in the pack's own folder."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agentos.errors import AgentOSError
 from agentos.loading.modules import is_path
 from agentos.model.field_checks import did_you_mean
+from agentos.model.manifest import ISOLATIONS
 from agentos.model.parsing import read_file
 from agentos.testing._preparation import PREPARE_FILE, read_prepare
 
@@ -19,7 +20,18 @@ OWN_FILE = "conformance.toml"
 
 
 class SettingsError(ValueError):
-    """An invalid setting of an examination: it names the place and the way out."""
+    """Invalid settings of an examination: everything that is wrong, each with its place and the way out."""
+
+    def __init__(self, faults: Sequence[str], where: str = "") -> None:
+        several = f"{len(faults)} settings are invalid:\n  " if len(faults) > 1 else ""
+        super().__init__(f"{where}{several}" + "\n  ".join(faults))
+        self.faults = tuple(faults)
+
+
+def refuse(faults: Iterable[str], where: str = "") -> None:
+    """Raise an error with all *faults*, if there are any; *where* is the file that they are in."""
+    if found := list(faults):
+        raise SettingsError(found, where)
 
 
 def folder_settings(folder: Path) -> dict[str, Any]:
@@ -36,20 +48,24 @@ def read_table(file: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = read_file(file)
     except (AgentOSError, OSError) as error:
-        raise SettingsError(str(error)) from None
+        raise SettingsError([str(error)]) from None
     return found
 
 
 def settings_in(file: Path, given: Mapping[str, Any], place: str = "") -> dict[str, Any]:
     """Return the settings of a table in *file*, checked, with its paths as they are meant there."""
-    where = f"{file}: {place}"
-    settings = check_settings(given, where)
-    if "seed" in settings:
-        settings["seed"] = seed_folder(settings["seed"], file.parent, where)
+    faults = list(faults_of(given))
+    settings = {key: value for key, value in given.items() if not list(faults_of({key: value}))}
+    try:
+        if "seed" in settings:
+            settings["seed"] = seed_folder(settings["seed"], file.parent)
+        if isinstance(settings.get("prepare"), str):
+            settings["prepare"] = read_prepare(file.parent / settings["prepare"])
+    except ValueError as error:
+        faults.append(str(error))
+    refuse(faults, f"{file}: {place}")
     if "beneath" in settings:
         settings["beneath"] = [_from(file.parent, one) for one in settings["beneath"]]
-    if isinstance(settings.get("prepare"), str):
-        settings["prepare"] = read_prepare(file.parent / settings["prepare"])
     return settings
 
 
@@ -58,27 +74,30 @@ def _from(base: Path, pack: Any) -> Any:
     return base / pack if isinstance(pack, str) and is_path(pack) else pack
 
 
-def seed_folder(seed: str | Path, base: Path, where: str = "") -> Path:
+def seed_folder(seed: str | Path, base: Path) -> Path:
     """Return the folder that *seed* names, seen from *base*."""
     folder = base / seed
     if not folder.is_dir():
-        raise SettingsError(f"{where}seed: there is no folder {str(seed)!r} in {base}")
+        raise SettingsError([f"seed: there is no folder {str(seed)!r} in {base}"])
     return folder.absolute()
 
 
 # -- what each of them may be ------------------------------------------------------------------------------------------
 
 
-def check_settings(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+def check_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return *given* if its keys are known and its values are valid."""
+    refuse(faults_of(given))
+    return dict(given)
+
+
+def faults_of(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with each setting."""
     for key, value in given.items():
         if key not in _RULES:
-            known = ", ".join(_RULES)
-            raise SettingsError(f"{where}unknown key {key!r}{did_you_mean(key, _RULES)}; known: {known}")
-        fault = _RULES[key](value)
-        if fault is not None:
-            raise SettingsError(f"{where}{key}{fault}")
-    return dict(given)
+            yield f"unknown key {key!r}{did_you_mean(key, _RULES)}; known: {', '.join(_RULES)}"
+        elif (fault := _RULES[key](value)) is not None:
+            yield f"{key}{fault}"
 
 
 def _rule(expected: str, is_valid: Callable[[Any], bool], *, by_type: bool = False) -> Rule:
@@ -146,6 +165,7 @@ _RULES: dict[str, Rule] = {
     "seed": _a_path,
     "prepare": _preparing,
     "sandboxed": _a_flag,
+    "isolation": _rule("inline or process", lambda value: value in ISOLATIONS),
     "limit": _seconds,
     "grace": _seconds,
     "cases": _a_count,
@@ -158,9 +178,9 @@ _RULES: dict[str, Rule] = {
 # -- names that only a loaded pack knows -------------------------------------------------------------------------------
 
 
-def check_known(names: Iterable[str], known: Collection[str], where: str, what: str) -> None:
-    """Refuse a name that is not among *known*, with the nearest one."""
+def unknown_names(names: Iterable[str], known: Collection[str], where: str, what: str) -> Iterator[str]:
+    """Say of each name that is not among *known* so, with the nearest one."""
     for name in names:
         if name not in known:
             listed = ", ".join(known) or "none"
-            raise SettingsError(f"{where}: there is no {what} {name!r}{did_you_mean(name, known)}; known: {listed}")
+            yield f"{where}: there is no {what} {name!r}{did_you_mean(name, known)}; known: {listed}"

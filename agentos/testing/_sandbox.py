@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from pathlib import Path
@@ -127,8 +127,8 @@ class _LogCollector(logging.Handler):
 
 
 @contextmanager
-def enter_sandbox() -> Iterator[Sandbox]:
-    """Enter the sandbox, and leave the process as it was."""
+def enter_sandbox(variables: Iterable[str] = ()) -> Iterator[Sandbox]:
+    """Enter the sandbox, and leave the process as it was. *variables* hold secrets besides those of the catalog."""
     notes, printed, error_output = _LogCollector(), io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as undo:
         _open_sandboxes.append(undo)
@@ -138,7 +138,7 @@ def enter_sandbox() -> Iterator[Sandbox]:
             (folder / name).mkdir()
         undo.enter_context(_process_settings_restored())
         undo.enter_context(mock.patch.dict(os.environ, {"TMPDIR": str(folder / "tmp")}))
-        for name in _secret_variables():
+        for name in (*_secret_variables(), *variables):
             os.environ.pop(name, None)
         undo.enter_context(mock.patch.object(tempfile, "tempdir", str(folder / "tmp")))
         # Absolute, so that what is imported from the working folder is found from another one too.

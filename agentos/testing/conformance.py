@@ -1,14 +1,15 @@
 """The examination of a pack: every check, and one error that lists all that was found."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from agentos.model.field_checks import did_you_mean
 from agentos.testing._candidate import Candidate
 from agentos.testing._check_registry import STOP_CHECKS, PackSurvey, survey_pack
-from agentos.testing._examination_settings import SettingsError, check_known, check_settings, folder_settings
+from agentos.testing._examination_settings import OWN_FILE, check_settings, folder_settings, refuse, unknown_names
 from agentos.testing._pack_sources import folder_named
 from agentos.testing._preparation import Prepare
 from agentos.testing._sandbox import leaving_sandboxes
@@ -30,6 +31,7 @@ async def examine_pack(
     skip: Collection[str] | None = None,
     only: Collection[str] | None = None,
     sandboxed: bool | None = None,
+    isolation: str | None = None,
     limit: float | None = None,
     grace: float | None = None,
     cases: int | None = None,
@@ -42,17 +44,19 @@ async def examine_pack(
     yields are values for further `{name}`s. *secrets* are values for a pack that looks at them; all others are
     canaries. *samples* are good arguments by the names of tools: a mapping, or several. *beneath* are packs that are
     loaded first. *skip* and *only* are ids of checks, or `check:tool`; *skip* may say the reason of each. Tools that
-    change something are only asked what they would do, unless *sandboxed* says that whatever they do is harmless. A
-    call may take *limit* seconds (5), what was told to end *grace* seconds (2), and a tool gets up to *cases* hostile
-    calls (200) that fit its schema and as many others. Of a pack that is named by the folder of its distribution, what
-    is not given here is taken from the files `conformance.toml` and `conformance.py` there.
+    change something are only asked what they would do, unless *sandboxed* says that whatever they do is harmless. With
+    *isolation* "process" the pack runs in a worker, as its manifest entry may say. A call may take *limit* seconds (5),
+    what was told to end *grace* seconds (2), and a tool gets up to *cases* hostile calls (200) that fit its schema and
+    as many others. Of a pack that is named by the folder of its distribution, what is not given here is
+    taken from the files `conformance.toml` and `conformance.py` there.
     """
     given = {name: value for name, value in locals().items() if name != "pack" and value is not None}
-    settings = {**settings_of(pack), **check_settings(given)}
+    said = settings_of(pack)
+    settings = {**said, **check_settings(given), "said_in": _places(pack, said.keys() - given.keys())}
     skip, only = settings.pop("skip", ()), settings.pop("only", ())
     settings.pop("strict", None)
     candidate = Candidate(pack, **settings)
-    wanted = list(chosen_checks(skip, only))
+    wanted = list(chosen_checks(skip, only, candidate.said_in))
     try:
         with leaving_sandboxes():
             return await _examined(candidate, wanted, skip, only)
@@ -64,6 +68,11 @@ def settings_of(pack: Any) -> dict[str, Any]:
     """Return what a pack's own folder says of it, if it is named by that."""
     folder = folder_named(pack)
     return {} if folder is None else folder_settings(folder)
+
+
+def _places(pack: Any, names: Collection[str]) -> dict[str, str]:
+    folder = folder_named(pack)
+    return {} if folder is None else dict.fromkeys(names, str(folder / OWN_FILE))
 
 
 async def _examined(
@@ -115,26 +124,43 @@ def report(found: Sequence[Finding]) -> str:
     return "\n".join([f"{things} to mend:", *(f"  {finding}" for finding in found)])
 
 
-def chosen_checks(skip: Collection[str], only: Collection[str]) -> Iterable[Check]:
-    """Yield the checks to make; an id that there is not is refused with the nearest one."""
-    for id in (*skip, *only):
-        if (name := id.partition(":")[0]) not in CHECKS:
-            raise SettingsError(f"there is no check {name!r}{did_you_mean(name, CHECKS)}; known: {', '.join(CHECKS)}")
+def chosen_checks(
+    skip: Collection[str], only: Collection[str], said_in: Mapping[str, str] = MappingProxyType({})
+) -> Iterable[Check]:
+    """Yield the checks to make; an id that there is not is refused with the nearest one, and with its file."""
+    for place, ids in (("skip", skip), ("only", only)):
+        unknown = [name for id in ids if (name := id.partition(":")[0]) not in CHECKS]
+        faults = (
+            f"there is no check {one!r}{did_you_mean(one, CHECKS)}; known: {', '.join(CHECKS)}" for one in unknown
+        )
+        refuse(faults, _beginning(said_in, place))
     named = {id.partition(":")[0] for id in only}
     return (check for id, check in CHECKS.items() if id not in skip and (not named or id in named))
 
 
 def check_names(candidate: Candidate, known: PackSurvey, skip: Collection[str], only: Collection[str]) -> None:
-    """Refuse settings that name a tool or a secret which the pack does not have."""
+    """Refuse settings that name a tool or a secret which the pack does not have, each with the file that says so."""
     tools = [tool.name for tool in known.tools]
-    check_known(candidate.samples, tools, "samples", "tool")
-    check_known(candidate.secrets, known.secrets, "secrets", "secret")
-    for place, ids in (("skip", skip), ("only", only)):
-        for id in ids:
-            name, colon, tool = id.partition(":")
-            if colon and not CHECKS[name].is_about_tools:
-                raise SettingsError(f"{place}: {id!r}: the check {name!r} is about the whole pack; say {name!r}")
-            check_known([tool] if colon else [], tools, f"{place}: {id!r}", "tool")
+    found = {
+        "samples": unknown_names(candidate.samples, tools, "samples", "tool"),
+        "secrets": unknown_names(candidate.secrets, known.secrets, "secrets", "secret"),
+        "skip": _faults_of_ids("skip", skip, tools),
+        "only": _faults_of_ids("only", only, tools),
+    }
+    refuse(f"{_beginning(candidate.said_in, name)}{fault}" for name, faults in found.items() for fault in faults)
+
+
+def _beginning(said_in: Mapping[str, str], name: str) -> str:
+    return f"{said_in[name]}: " if name in said_in else ""
+
+
+def _faults_of_ids(place: str, ids: Collection[str], tools: Sequence[str]) -> Iterator[str]:
+    for id in ids:
+        name, colon, tool = id.partition(":")
+        if colon and not CHECKS[name].is_about_tools:
+            yield f"{place}: {id!r}: the check {name!r} is about the whole pack; say {name!r}"
+        elif colon:
+            yield from unknown_names([tool], tools, f"{place}: {id!r}", "tool")
 
 
 def is_wanted(check: str, tool: str, skip: Collection[str], only: Collection[str]) -> bool:

@@ -23,7 +23,7 @@ from agentos import (
     ToolResult,
 )
 from agentos.base.foreign import to_the_end
-from agentos.model.kind import as_descriptors
+from agentos.model.kind import as_descriptors, is_offered
 from agentos.testing._pack_sources import as_entry
 from agentos.tools.tool import Toolset, as_tool
 
@@ -106,7 +106,7 @@ def _entries(packs: Sequence[Any], options: Mapping[str, Any]) -> list[PackEntry
 def _is_loose(value: Any) -> bool:
     if isinstance(value, Tool | Toolset | Descriptor):
         return True
-    return not isinstance(value, str | Path | ExtensionPack | PackEntry | Mapping) and as_tool(value) is not None
+    return not isinstance(value, str | Path | ExtensionPack | PackEntry | Mapping) and is_offered(value)
 
 
 # -- events ------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentos.tools.tool import Tool
 
 _FLAG = "--agentos-pack"
+ISOLATIONS = ("inline", "process")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,7 +35,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         dest="agentos_options",
         help="A .toml or .json file that says of packs, by name, what their checks need: options, secrets, samples, "
-        "beneath, seed, prepare, sandboxed, limit, grace, cases, skip, only, strict.",
+        "beneath, seed, prepare, sandboxed, isolation, limit, grace, cases, skip, only, strict.",
+    )
+    group.addoption(
+        "--agentos-isolation",
+        choices=ISOLATIONS,
+        default=None,
+        dest="agentos_isolation",
+        help="Where the packs run: in this process (inline), or each in a process of its own.",
     )
     group.addoption(
         "--agentos-strict", action="store_true", dest="agentos_strict", help="Let packs fail for what is only remarked."
@@ -70,7 +78,7 @@ def _read_options(config: pytest.Config) -> dict[str, Any]:
     path = config.getoption("agentos_options")
     if path is None:
         return {}
-    from agentos.testing._examination_settings import check_known, read_table, settings_in
+    from agentos.testing._examination_settings import read_table, refuse, settings_in, unknown_names
 
     file = config.invocation_params.dir / path
     try:
@@ -81,7 +89,7 @@ def _read_options(config: pytest.Config) -> dict[str, Any]:
             raise pytest.UsageError(f"{file}: expected a table for every pack, by its name")
         settings = {name: settings_in(file, one, f"{name}: ") for name, one in settings_by_pack.items()}
         packs = [*config.getoption("agentos_packs"), *(Path(one).name for one in config.getoption("agentos_packs"))]
-        check_known(settings, packs, f"{file}", f"pack named by {_FLAG} for the table")
+        refuse(unknown_names(settings, packs, f"{file}", f"pack named by {_FLAG} for the table"))
     except ValueError as error:
         raise pytest.UsageError(f"--agentos-options: {error}") from None
     return settings
@@ -112,12 +120,17 @@ class PackCollector(pytest.Collector):
     def _candidate(self) -> "tuple[Candidate, dict[str, Any]]":
         from agentos.errors import AgentOSError
         from agentos.testing._candidate import Candidate
-        from agentos.testing._examination_settings import folder_settings
+        from agentos.testing._examination_settings import OWN_FILE, folder_settings
 
         folder, given = self.config.invocation_params.dir / self.name, self.settings_by_pack
         try:
-            settings = given.get(self.name, given.get(Path(self.name).name)) or folder_settings(folder)
+            named = given.get(self.name, given.get(Path(self.name).name))
+            settings = named or folder_settings(folder)
             fields = {key: value for key, value in settings.items() if key not in ("skip", "only", "strict")}
+            file = self.config.getoption("agentos_options") if named else folder / OWN_FILE
+            fields["said_in"] = dict.fromkeys(settings, str(file))
+            if (isolation := self.config.getoption("agentos_isolation")) is not None:
+                fields["isolation"] = isolation
             return Candidate(self.name, name=self.name, **fields), settings
         except (AgentOSError, TypeError, ValueError) as error:
             raise pytest.UsageError(f"{_FLAG} {self.name}: {error}") from None
@@ -127,7 +140,7 @@ class PackCollector(pytest.Collector):
         from agentos.testing.conformance import check_names, chosen_checks
 
         try:
-            chosen_checks(skip, only)
+            chosen_checks(skip, only, candidate.said_in)
             if is_loaded:
                 check_names(candidate, known_survey(candidate), skip, only)
         except ValueError as error:

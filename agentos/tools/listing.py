@@ -6,7 +6,7 @@ from typing import Any, Literal
 import attrs
 
 from agentos.stacks.entry import Entry, EntryState
-from agentos.tools.tool import Effect, Tool
+from agentos.tools.tool import Access, Effect, Tool
 
 SourceKind = Literal["builtin", "extension", "mcp"]
 
@@ -20,6 +20,8 @@ class ToolInfo:
     input_schema: Mapping[str, Any] = attrs.field(repr=False)
     output_schema: Mapping[str, Any] | None = attrs.field(repr=False)
     effect: Effect
+    required_access: Access
+    """The rules that a principal needs to call it, or PUBLIC."""
     display_name: str
     category: str | None
     source: SourceKind
@@ -36,6 +38,7 @@ def info_of(entry: Entry, tool: Tool) -> ToolInfo:
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,
         effect=tool.effect,
+        required_access=tool.required_access,
         display_name=tool.display_name or tool.name.replace("_", " ").strip().capitalize(),
         category=tool.category,
         source=source_kind(entry.source.pack),

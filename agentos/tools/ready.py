@@ -30,6 +30,7 @@ class ReadyTool:
         "owner",
         "plain_handler",
         "plain_version",
+        "plan",
         "qualified_id",
         "slot",
         "timeout",
@@ -60,6 +61,8 @@ class ReadyTool:
         """The same for calls that run whatever their arguments are; None if there are no such calls."""
         self.plain_version = -1
         """The version of the grants that `plain_handler` was chosen by."""
+        self.plan: Any = None
+        """Which guardrails and middleware its calls meet, until these change; see `calls.call_plans`."""
         self.execute = tool.execute
         self.is_async = tool.is_async
         self.is_public = tool.is_public

@@ -1,6 +1,6 @@
 """ToolsService: running code registers, replaces and takes back tools, as one owner."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -8,10 +8,11 @@ import attrs
 from agentos.errors import ToolDefinitionError
 from agentos.model.descriptor import Descriptor
 from agentos.model.field_checks import did_you_mean
+from agentos.model.kind import as_descriptors
 from agentos.model.pack_context import Port
 from agentos.stacks.entry import Entry
 from agentos.tools.listing import ToolInfo, info_of
-from agentos.tools.tool import Tool, as_tool, required_tool
+from agentos.tools.tool import as_tool, required_tool
 
 PERMISSION = "tools:register"
 Handler = Callable[[Any, Any], Any]
@@ -38,10 +39,11 @@ class ToolsService:
         Without any handler the tool is declared only: listed as unbound, not offered, and a call says HandlerMissing.
         """
         self._port.require(PERMISSION)
-        made = self._declared(tool) if isinstance(tool, str) else required_tool(tool, "ToolsService", "tool")
+        declared = self._declared(tool) if isinstance(tool, str) else _descriptor(tool)
+        made = required_tool(declared.payload, "ToolsService", "tool")
         if handler is not None:
             made = made.bind(handler)
-        (entry,) = await self._port.exchange("tool", [Descriptor("tool", made.name, made)])
+        (entry,) = await self._port.exchange("tool", [attrs.evolve(declared, payload=made)])
         return info_of(entry, made)
 
     async def unregister_tool(self, id: str) -> bool:
@@ -62,6 +64,10 @@ class ToolsService:
     def own_tools(self) -> list[ToolInfo]:
         """Return this owner's tools, in force or not, each with its state."""
         return _infos(self._port.entries("tool"))
+
+    def accepted(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the definitions of this owner's tools that were accepted in earlier runs, by id: see `pins`."""
+        return self._port.accepted()
 
     async def sync(self, tools: Iterable[Any]) -> list[ToolInfo]:
         """Make *tools* this owner's whole set, at once or not at all; what did not change is not touched.
@@ -85,14 +91,13 @@ class ToolsService:
         """Ask the gates of this owner's tools again: of *ids*, or of all."""
         await self._port.refresh("tool", ids)
 
-    def _declared(self, id: str) -> Tool:
-        mine = {entry.id: entry.payload for entry in self._port.entries("tool")}
-        tool = as_tool(mine.get(id))
-        if tool is None:
+    def _declared(self, id: str) -> Descriptor[Any]:
+        mine: dict[str, Descriptor[Any]] = {entry.id: entry.descriptor for entry in self._port.entries("tool")}
+        if id not in mine or as_tool(mine[id].payload) is None:
             raise ToolDefinitionError(
                 f"tool {id!r}", "", f"{self.owner!r} has declared no such tool{did_you_mean(id, mine)}"
             )
-        return tool
+        return mine[id]
 
 
 def _infos(entries: Iterable[Entry]) -> list[ToolInfo]:
@@ -101,10 +106,9 @@ def _infos(entries: Iterable[Entry]) -> list[ToolInfo]:
 
 
 def _descriptor(value: Any) -> Descriptor[Any]:
-    if isinstance(value, Descriptor) and value.kind == "tool":
-        return value
-    tool = required_tool(value, "ToolsService", "tool")
-    return Descriptor("tool", tool.name, tool)
+    is_one = isinstance(value, Descriptor) and value.kind == "tool"
+    descriptors = as_descriptors(value if is_one else required_tool(value, "ToolsService", "tool"))
+    return descriptors[0]
 
 
 def _is_same(standing: Descriptor[Any] | None, given: Descriptor[Any]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, overload
 import attrs
 
 from agentos.errors import ToolDefinitionError
+from agentos.model.descriptor import SecretRequirement, as_requirements
 from agentos.model.field_checks import did_you_mean, fault_of_name
 from agentos.rules.intervention import as_rules
 
@@ -87,7 +88,13 @@ class Tool:
     aliases: tuple[str, ...] = attrs.field(default=(), converter=_names)
     version: str | None = None
     coerce: bool = False
+    required_secrets: tuple[SecretRequirement, ...] = attrs.field(default=(), converter=as_requirements)
+    """What its descriptor requires; without them it is gated."""
+    wraps: bool = False
+    """Its descriptor wraps: the tool calls the one beneath it by `context.below`."""
     toolset: "Toolset | None" = attrs.field(default=None, repr=False)
+    inherits: bool = attrs.field(default=False, repr=False)
+    """Its input schema is that of the tool beneath it: what it is called with, `context.below()` hands on."""
     function: Callable[..., Any] | None = attrs.field(default=None, repr=False)
     """The function that `@tool` was put on; calling the tool calls it."""
 
@@ -224,6 +231,8 @@ def _faults(tool: Tool) -> Iterable[tuple[str, str]]:
     if not _is_intervention(tool.intervention):
         expected = f"expected one of {', '.join(INTERVENTIONS)}, a list of rules or a function"
         yield "intervention", f"{expected}, got {tool.intervention!r}"
+    if not isinstance(tool.wraps, bool):
+        yield "wraps", f"expected True or False, got {type(tool.wraps).__name__}"
     for alias in tool.aliases:
         if (fault := fault_of_name(alias)) or ":" in alias or alias == tool.name:
             yield "aliases", fault or f"{alias!r} has a colon or is the tool's own name"
@@ -295,7 +304,8 @@ def tool(
     """Make a tool of a function or method: schemas from its type hints, descriptions from its docstring.
 
     A parameter `context: ToolContext` is injected and never in the schema. Other keywords are those of `Tool`:
-    timeout, ordered, idempotent, dry_run, intervention, placement, aliases, system_prompt, coerce, ...
+    timeout, ordered, idempotent, dry_run, intervention, placement, aliases, system_prompt, coerce, required_secrets,
+    wraps, ...
     """
     if function is not None or effect is None or required_access is None:
         shown = getattr(function, "__qualname__", "a function")
@@ -318,7 +328,8 @@ def check_keywords(fields: Iterable[str], where: str) -> None:
             raise ToolDefinitionError(where, field, f"unknown keyword{did_you_mean(field, _KEYWORDS)}")
 
 
-_KEYWORDS = [field.name for field in attrs.fields(Tool) if field.name not in ("input_schema", "execute", "function")]
+_DERIVED = ("input_schema", "execute", "function", "inherits")
+_KEYWORDS = [field.name for field in attrs.fields(Tool) if field.name not in _DERIVED]
 
 
 def _from_function(
@@ -370,6 +381,27 @@ def _bound(function: Callable[..., Any], build: Builder | None, context: str | N
     if build is None:
         return lambda args, given: function(**args, **{context: given})
     return lambda args, given: function(**build(args), **{context: given})
+
+
+def takes_nothing(tool: Tool) -> bool:
+    """Tell whether a tool was made of a function without parameters but for the context."""
+    return isinstance(tool, FunctionTool) and not tool.input_schema.get("properties")
+
+
+def inheriting(tool: Tool, beneath: Tool) -> Tool:
+    """Return a wrapper that takes what the tool beneath it takes; its own function is given none of it.
+
+    If it does not say what a call would do, the tool beneath does.
+    """
+    execute = tool.execute
+    return attrs.evolve(
+        tool,
+        input_schema=beneath.input_schema,
+        coerce=beneath.coerce,
+        execute=None if execute is None else lambda _, context: execute({}, context),
+        dry_run=tool.dry_run or beneath.dry_run,
+        inherits=True,
+    )
 
 
 _SIGNS = ("input_schema", "execute", "effect", "required_access")

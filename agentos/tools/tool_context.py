@@ -31,6 +31,7 @@ class CallUnderWay(Protocol):
     principal: Principal
     session: Mapping[str, Any]
     depth: int
+    arguments: dict[str, Any]
     ready: "ReadyTool"
     approval: Approval | None
     is_cancelled: bool
@@ -86,6 +87,11 @@ class ToolContext:
     def tool_call(self) -> ToolCall:
         """Return the call as it was made."""
         return self._call.call
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return what the tool is called with, checked and with defaults filled in."""
+        return dict(self._call.arguments)
 
     @property
     def depth(self) -> int:
@@ -153,7 +159,10 @@ class ToolContext:
         return self._result(self._call.call_nested(name, arguments))
 
     def below(self, arguments: Any = None) -> Any:
-        """Call the tool beneath this one on its stack, looked up now, through the same steps: as `call`."""
+        """Call the tool beneath this one on its stack, looked up now, through the same steps: as `call`.
+
+        A tool that takes what the one beneath takes hands its own arguments on, unless it says others.
+        """
         return self._result(self._call.call_below(arguments))
 
     def _result(self, call: Coroutine[Any, Any, ToolResult]) -> Any:

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import attrs
 
-from agentos.extensions.events import Event
+from agentos.extensions.event import Event
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""The reference, made from the code when the site is built.
+"""The reference, made from the code.
 
 api.py        every public name
 cli.py        every command of `agentos`
@@ -8,15 +8,16 @@ packs.py      the curated packs: an index, and their READMEs
 pack_facts.py what packs offer, need and weigh, found by loading them
 markdown.py   small parts of Markdown
 
-`pages` returns everything; `write` puts it beneath `docs/reference`, where Sphinx finds it and git does not.
-`python -m _generate` in `docs/` writes `docs/packs-index.md`, which git has.
+`pages` returns all of the site's; `write` puts it beneath `docs/reference`. `kept_pages` returns those that git has,
+for whoever reads them where the code is: the same, but that the API stands in `names/` in plain Markdown, and not in
+`api/` with the directives of Sphinx. `make reference` writes them, and a test holds them to the code.
 """
 
 from pathlib import Path
 
 from _generate import api, cli, files, packs, tables
 
-__all__ = ["pages", "write"]
+__all__ = ["kept_pages", "pages", "write"]
 
 
 def pages() -> dict[str, str]:
@@ -24,11 +25,16 @@ def pages() -> dict[str, str]:
     return {**api.pages(), **cli.pages(), **files.pages(), **tables.pages(), **packs.pages()}
 
 
+def kept_pages() -> dict[str, str]:
+    """Return the text of every page beneath `docs/reference` that git has."""
+    return {**api.kept_pages(), **cli.pages(), **files.pages(), **tables.pages()}
+
+
 def write(folder: Path) -> None:
     """Bring *folder* up to date: pages that did not change are left alone, those of earlier builds are removed."""
     made = {folder / path: text for path, text in pages().items()}
     for old in folder.rglob("*.md"):
-        if old not in made:
+        if old not in made and old.parent.name != "names":
             old.unlink()
     for file, text in made.items():
         if not file.exists() or file.read_text("utf-8") != text:

@@ -14,13 +14,20 @@ from typing import Any
 import attrs
 
 import agentos
-from _generate.markdown import code, first_sentence, prose, table
+from _generate.markdown import code, first_sentence, plain, prose, table
 from agentos.base.lazy_exports import homes_of
 
 _ROOMS = {
     "host": (
         "The host",
-        ("agentos.host", "agentos.extensions.manager", "agentos.calls.orchestrator", "agentos._version"),
+        (
+            "agentos.host",
+            "agentos.extensions.manager",
+            "agentos.calls.orchestrator",
+            "agentos.turn",
+            "agentos.channels",
+            "agentos._version",
+        ),
     ),
     "packs": ("Packs, manifests and kinds", ("agentos.model", "agentos.kinds", "agentos.loading")),
     "stacks": ("Stacks", ("agentos.stacks",)),
@@ -30,7 +37,13 @@ _ROOMS = {
         "Access, approval and audit",
         ("agentos.access", "agentos.model.principal", "agentos.rules.intervention"),
     ),
-    "events": ("Events", ("agentos.extensions.events", "agentos.tools.tool_events")),
+    "events": (
+        "Events",
+        (
+            *("agentos.extensions.event", "agentos.extensions.events"),
+            *("agentos.tools.tool_events", "agentos.access.proposal_events"),
+        ),
+    ),
     "errors": ("Errors", ("agentos.errors",)),
     "more": ("More names", ("agentos",)),
 }
@@ -49,7 +62,6 @@ _BESIDE = {
         *(f"agentos.interop.{one}:tools" for one in ("openai", "anthropic", "gemini", "mcp")),
         *(f"agentos.interop.{one}:run" for one in ("openai", "anthropic", "gemini")),
         "agentos.turn.chat:run_turn",
-        "agentos.turn.chat:Turn",
     ],
     "mcp": [
         "agentos.mcp.auth:Verified",
@@ -73,6 +85,30 @@ def pages() -> dict[str, str]:
     made = {room: _page(title, [("agentos", name) for name in names], room) for room, title, names in rooms()}
     made |= {key: _module_page(key, module) for key, module in modules().items()}
     return {f"api/{key}.md": text for key, text in made.items()} | {"api/index.md": _index(list(made))}
+
+
+def kept_pages() -> dict[str, str]:
+    """Return the same in Markdown that everybody renders: for whoever reads it where the code is."""
+    made = {f"names/{path.removeprefix('api/')}": plain(text) for path, text in pages().items() if "index" not in path}
+    return {**made, "names/index.md": _kept_index()}
+
+
+def _kept_index() -> str:
+    parts = [f"## {title}\n\n{_linked('agentos', names, key)}" for key, title, names in rooms()]
+    parts += [
+        f"## `{module.__name__}`\n\n{_linked(module.__name__, module.__all__, key)}"
+        for key, module in modules().items()
+    ]
+    head = "# Public names\n\nWhat is not here, or begins with `_`, is private and may change.\n\n"
+    return head + "\n".join(parts)
+
+
+def _linked(module: str, names: list[str], page: str) -> str:
+    home = importlib.import_module(module)
+    ordered = sorted(names, key=str.lower)
+    return table(
+        ("name", ""), [(f"[{code(name)}]({page}.md#{name.lower()})", _summary(getattr(home, name))) for name in ordered]
+    )
 
 
 def rooms() -> Iterator[tuple[str, str, list[str]]]:

@@ -26,11 +26,10 @@ def pages() -> dict[str, str]:
     """Return a page for each kind of file, and one that leads to them."""
     made = {f"files/{key}.md": _page(key, *words) for key, words in _FILES.items()}
     rows = [(f"[{title}]({key}.md)", where) for key, (title, where) in _FILES.items()]
-    toctree = "\n".join(_FILES)
     index = (
         "# Files\n\nUnknown keys are errors that name the key and the nearest known one. Editors that know JSON Schema "
         "check files as you write.\n\n"
-        f"{table(('file', 'where it is'), rows)}\n```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"
+        f"{table(('file', 'where it is'), rows)}"
     )
     return {**made, "files/index.md": index}
 

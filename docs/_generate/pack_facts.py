@@ -23,6 +23,7 @@ from agentos.testing import make_host, offline
 from agentos.tools.tool import as_tool
 
 ROOT = Path(__file__).parent.parent.parent
+AGENTOS = "agentos-host"
 PREFIX = "agentos-pack-"
 
 
@@ -141,7 +142,7 @@ def _with_folder(value: Any, folder: str) -> Any:
 
 def size_of(folder: Path) -> Size:
     """Measure the pack in *folder*, and what an installer would fetch for it into an environment that has agentos."""
-    ours, _ = _closure([Requirement("agentos")], folder.parent)
+    ours, _ = _closure([Requirement(AGENTOS)], folder.parent)
     found, missing = _closure(_requirements_of(folder), folder.parent)
     brought = {name: size for name, size in found.items() if name not in ours}
     unmeasured = [f"{name} is not installed" for name in missing]
@@ -170,7 +171,7 @@ def _closure(requirements: Sequence[Requirement], packs: Path) -> tuple[dict[str
         elif there is None:
             missing[name] = None
         else:
-            found |= {} if name == "agentos" else {name: _size_of_files(there)}
+            found |= {} if name == AGENTOS else {name: _size_of_files(there)}
             waiting += installed._requirements(there, wanted.extras)  # noqa: SLF001 - how the loader reads them
     return found, list(missing)
 

@@ -18,15 +18,17 @@ _SENTENCE = re.compile(r"(?<=\.)\s(?=[A-Z])")
 _MEGABYTE = 1_000_000
 _INTRO = """# Curated packs
 
-Each is a distribution of its own, `agentos-pack-<name>`. `agentos packs add <name>` puts an installed one into the
-manifest; [a curated manifest](../../curated.md) takes several at once. What stands here was read from the packs when
-this site was built: tools and secrets by loading each, sizes from what was installed.
+Each is a distribution of its own, `agentos-pack-<name>`; [Installing](../../installing.md) says where pip finds it.
+`agentos packs add <name>` puts an installed one into the manifest; [a curated manifest](../../curated.md) takes several
+at once. What stands here was read from the packs when this site was built: tools and secrets by loading each, sizes
+from what was installed.
 """
 _KEPT_INTRO = """# The curated packs at a glance
 
 What each offers, needs and weighs; `packs/<name>/README.md` says more, [Curated packs](curated.md) how to take several
-at once. This page is made by `python -m _generate` in `docs/`, and a test holds it against the packs: tools and secrets
-are read by loading each, sizes from what was installed where the page was made.
+at once, [Installing](installing.md) where pip finds them. This page is made by `python -m _generate packs` in `docs/`,
+and a test holds it against the packs: tools and secrets are read by loading each, sizes from what was installed where
+the page was made.
 """
 # A logger of Sphinx by its name: what is told here is a warning of the build, and those are errors.
 _logger = logging.getLogger("sphinx.agentos.packs")

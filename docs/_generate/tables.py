@@ -1,8 +1,11 @@
 """What is short enough for tables: variables, events, errors, kinds, exit codes, limits, secrets."""
 
 import ast
+import contextlib
+import functools
 import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +21,7 @@ from agentos.cli import command_list as _commands
 from agentos.cli import host_session as _hosts
 from agentos.cli.layered_config import VARIABLES
 from agentos.errors import AgentOSError
-from agentos.extensions.events import Event
+from agentos.extensions.event import Event
 from agentos.model.overrides import GROUPS
 from agentos.secrets.catalog import SecretCatalog
 
@@ -32,6 +35,8 @@ _OTHERS = {
 _LIMITS = {
     "agentos.calls.results:CONTENT_LIMIT": "characters of a result that a model is given; the rest is cut, with a note",
     "agentos.calls.results:OUTPUT_LIMIT": "characters of JSON that are kept as output",
+    "agentos.model.media:MEDIA_COUNT": "images, sounds and files that a result has",
+    "agentos.access.stored_results:STORED_MEDIA": "bytes of media that are kept with a result that must last",
     "agentos.calls.results:STATE_LIMIT": "characters of JSON that are kept as state, as meta and as an error's details",
     "agentos.calls.invocation:DEPTH_LIMIT": "how deep tools may call tools",
     "agentos.access.proposals:PENDING_LIMIT": "proposals of one principal that wait at once",
@@ -76,8 +81,8 @@ def _variables() -> str:
     return (
         "# Environment variables\n\nA variable that is blank says nothing. `agentos doctor` names those that begin "
         f"with `AGENTOS_` and that nobody reads.\n\n{ours}\n## Others that are read\n\n{more}\n"
-        "Secrets are read from variables as well: {doc}`secrets` lists them. A store at `postgresql://` reads "
-        "`PGHOST`, `PGPORT` and `PGDATABASE` where its address leaves them out.\n"
+        "Secrets are read from variables as well: [Known secrets](secrets.md) lists them. A store at `postgresql://` "
+        "reads `PGHOST`, `PGPORT` and `PGDATABASE` where its address leaves them out.\n"
     )
 
 
@@ -103,20 +108,21 @@ def _events() -> str:
         own = [field.name for field in attrs.fields(one) if field.name not in ("source", "timestamp")]
         properties = [name for name in dir(one) if isinstance(getattr(one, name, None), property)]
         carried = ", ".join(code(name) for name in (*own, *properties))
-        rows.append((code(one.type), f"{{py:obj}}`agentos.{one.__name__}`", carried, first_sentence(one.__doc__)))
+        rows.append((code(one.type), f"[{code(one.__name__)}](names/events.md)", carried, first_sentence(one.__doc__)))
     return (
         "# Events\n\n`host.extensions.on(listener)` hears all of them. Each has a `type`, a `timestamp` and a "
         "`source`: whose doing it was. They are delivered in the order in which things happened, before the call that "
         "caused them returns; a listener that raises is logged and changes nothing.\n\n"
-        + table(("type", "class", "carries", "when"), rows).replace("&#123;", "{")
+        + table(("type", "class", "carries", "when"), rows)
     )
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------
 
 
-def tool_errors() -> set[str]:
-    """Return every type of error that a result is made with, anywhere in the code."""
+@functools.cache
+def tool_errors() -> frozenset[str]:
+    """Return every type of error that a result is made with, anywhere in the code. All of it is read, once."""
     found = set()
     for file in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
@@ -124,7 +130,7 @@ def tool_errors() -> set[str]:
                 first = node.args[0]
                 if isinstance(first, ast.Constant) and re.fullmatch(r"[A-Z][A-Za-z]+", str(first.value)):
                     found.add(str(first.value))
-    return found
+    return frozenset(found)
 
 
 def _name_of(function: ast.expr) -> str:
@@ -139,6 +145,7 @@ def explained() -> dict[str, str]:
 
 
 def _errors() -> str:
+    _import_all()
     codes = vars(_hosts)["_CODES"]
     meanings = explained()
     results = [(code(one), meanings.get(one, ""), codes.get(one, 1)) for one in sorted(tool_errors())]
@@ -151,13 +158,25 @@ def _errors() -> str:
     )
 
 
+def _import_all() -> None:
+    """Import every module, so that every error is known, whoever asked for what before."""
+    for found in pkgutil.walk_packages(agentos.__path__, "agentos."):
+        if not found.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):  # an extra that is not installed
+                importlib.import_module(found.name)
+
+
 def _tree(error: type, depth: int) -> Iterator[str]:
     public = error.__name__ in agentos.__all__
-    name = f"{{py:exc}}`agentos.{error.__name__}`" if public else code(f"{error.__module__}.{error.__name__}")
+    name = f"[{code(f'agentos.{error.__name__}')}](names/errors.md)" if public else code(_path_of(error))
     yield f"{'  ' * depth}- {name}: {first_sentence(error.__doc__)}"
     for one in sorted(set(error.__subclasses__()), key=lambda one: one.__name__):
         if one.__module__.startswith("agentos."):  # not of packs, whose modules begin with agentos_pack
             yield from _tree(one, depth + 1)
+
+
+def _path_of(error: type) -> str:
+    return f"{error.__module__}.{error.__name__}"
 
 
 # -- kinds -----------------------------------------------------------------------------------------------------------
@@ -168,8 +187,8 @@ def _kinds() -> str:
     groups = table(("group", "kind"), [(code(name), code(kind)) for name, kind in GROUPS.items()])
     return (
         "# Kinds\n\nA kind is any string. Of these, agentos knows more than the name; a host makes its own known with "
-        "{py:obj}`agentos.declare_kind`. Anything of another kind takes any payload, and is read by the host from its "
-        "registry.\n\n"
+        "[`declare_kind`](names/packs.md). Anything of another kind takes any payload, and is read by the host from "
+        "its registry.\n\n"
         + "\n".join(parts)
         + f"\n## Names in overrides\n\nOverrides call a kind by its name, and some by "
         f"the name of a group:\n\n{groups}"
@@ -244,6 +263,6 @@ def _secrets() -> str:
     ]
     return (
         "# Known secrets\n\nThe shipped catalog: by which id packs ask for a secret, and from which variables it is "
-        "read, the first that is set. A host may give a catalog of its own. {doc}`files/secrets` has its format.\n\n"
-        + table(("id", "variables", ""), rows)
+        "read, the first that is set. A host may give a catalog of its own. [Catalog of secrets](files/secrets.md) has "
+        "its format.\n\n" + table(("id", "variables", ""), rows)
     )

@@ -252,6 +252,15 @@ def test_a_changed_number_of_the_last_record_is_found_where_it_is_missing(bench,
     assert bench.verdict(chain.changed(COUNT, seq=100)).broken_at == COUNT
 
 
+def test_what_is_missing_is_named(bench, chain):
+    first, second, _, fourth, *rest = chain.rows
+    reasons = [bench.verdict([first, second, *left]).reason for left in ([fourth, *rest], rest, [])]
+
+    assert reasons[:2] == ["record 3 is missing", "records 3 to 4 are missing"]
+    assert reasons[2].startswith(f"records 3 to {COUNT} are missing at the end")
+    assert bench.verdict(chain.rows[:-1]).reason.startswith(f"record {COUNT} is missing at the end")
+
+
 def test_a_deleted_row_is_found_where_it_is_missing(bench, chain):
     assert bench.places([row for row in chain.rows if row["seq"] != number] for number in NUMBERS) == broken_at(NUMBERS)
 
@@ -355,6 +364,7 @@ def test_what_was_rewritten_with_the_key_is_found_by_a_head_that_was_kept(bench,
     verdicts = [bench.verdict(rows, head, known) for known in [None, *ends_of(chain)]]
 
     assert [verdict.broken_at for verdict in verdicts] == [None, None, None, 3, 4, 5, 6]
+    assert all("is not the one that was known" in verdict.reason for verdict in verdicts[3:])
 
 
 def test_a_log_that_goes_on_is_fine_for_every_head_that_was_kept(bench, chain):
@@ -484,9 +494,11 @@ async def test_a_mark_that_can_not_be_made_stops_nothing(sqlite_url, tmp_path, c
 async def test_a_record_that_names_another_proposal_than_it_closed_is_found(store_url, tmp_path):
     async with host_at(store_url, Log(tmp_path / "executions")) as host:
         await host.approvals.approve((await call(host, "write")).error.details["token"])
+    untouched = await found_by_another(store_url)
     await door_of(store_url).run(("UPDATE audit SET closes = NULL",))
     verdict = await found_by_another(store_url)
 
+    assert untouched.ok
     assert (verdict.ok, "the proposal that it closes" in verdict.reason) == (False, True)
 
 

@@ -94,11 +94,95 @@ def store(request, tmp_path):
 # -- what counts -------------------------------------------------------------------------------------------------------
 
 
-async def test_sixty_calls_a_minute_are_the_default():
-    async with hosted(acting()) as host:
+async def test_sixty_calls_a_minute_that_change_something_are_the_default():
+    async with hosted(acting(effect="mutate"), mode="auto") as host:
         results = [await call(host) for _ in range(61)]
 
     assert [kind(one) for one in results] == ["ok"] * 60 + ["BudgetExceeded"]
+
+
+async def test_calls_that_only_read_are_not_counted_by_default():
+    async with hosted(acting()) as host:
+        assert {kind(await call(host)) for _ in range(200)} == {"ok"}
+
+
+async def test_a_thousand_reads_of_a_principal_at_once_are_the_default():
+    gate = Gate()
+    async with hosted(acting(gate), acting(gate, name="other")) as host:
+        tasks = [asyncio.ensure_future(call(host, name, ANN)) for name in ("act", "other") for _ in range(500)]
+        while gate.running < 1_000:
+            await asyncio.sleep(0)
+        refused, others = await call(host, "act", ANN), asyncio.ensure_future(call(host, "act", BOB))
+        gate.open.set()
+        ended = [kind(one) for one in await asyncio.gather(*tasks, others)]
+
+        assert ended == ["ok"] * 1_001
+        assert kind(refused) == "BudgetExceeded"
+        assert refused.error.details["setting"] == "budget.reads"
+        assert kind(await call(host, "act", ANN)) == "ok"
+
+
+async def test_a_budget_that_counts_changes_leaves_reads_alone():
+    budget = Budget(calls=1, window=HOUR, counts="changes")
+    async with hosted(acting(), acting(name="do", effect="mutate"), budget=budget, mode="auto") as host:
+        assert await kinds(call(host, name) for name in ("act", "act", "do", "do")) == ["ok"] * 3 + ["BudgetExceeded"]
+
+
+async def test_what_counts_all_counts_reads_and_changes_together():
+    budget = Budget(calls=2, window=HOUR, scope="principal")
+    async with hosted(acting(), acting(name="do", effect="mutate"), budget=budget, mode="auto") as host:
+        assert await kinds(call(host, name) for name in ("act", "do", "act")) == ["ok", "ok", "BudgetExceeded"]
+
+
+SETTINGS = {
+    "budget.calls": Budget(calls=1, window=HOUR),
+    "budget.cost": Budget(calls=None, cost=1, window=HOUR),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+async def test_a_refusal_names_the_setting(setting):
+    async with hosted(acting(), budget=SETTINGS[setting]) as host:
+        await call(host)
+        refused = await call(host)
+
+    assert refused.error.details["setting"] == setting
+    assert f"the limit is the setting `{setting}`" in refused.content
+
+
+async def test_a_refusal_for_what_runs_already_names_the_setting():
+    gate = Gate()
+    async with hosted(acting(gate), budget=Budget(calls=None, concurrency=1)) as host:
+        task = asyncio.ensure_future(call(host))
+        while not gate.running:
+            await asyncio.sleep(0)
+        refused = await call(host)
+        gate.open.set()
+        await task
+
+    assert refused.error.details["setting"] == "budget.concurrency"
+
+
+async def test_in_a_manifest_what_a_budget_does_not_say_is_as_by_default():
+    tools = (acting(), acting(name="do", effect="mutate"))
+    async with hosted(*tools, extension_manifest={"packs": [], "budget": {"calls": 1}}, mode="auto") as host:
+        assert await kinds(call(host, name) for name in ("act", "act", "do", "do")) == ["ok"] * 3 + ["BudgetExceeded"]
+
+
+async def test_a_call_is_counted_on_the_account_that_is_named():
+    async with hosted(acting(), budget=Budget(calls=1, window=HOUR)) as host:
+        tools, made = host.tools, ToolCall("act")
+        ended = [
+            await tools.process_tool_call(made, ANN, account=one) for one in (None, "ann at a", "ann at b", "ann at a")
+        ]
+
+    assert [kind(one) for one in ended] == ["ok", "ok", "ok", "BudgetExceeded"]
+
+
+@pytest.mark.parametrize("wrong", [{"counts": "writes"}, {"reads": 0}, {"reads": 1.5}], ids=str)
+def test_what_a_budget_can_not_count_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"Budget\.(counts|reads): expected"):
+        Budget(**wrong)
 
 
 async def test_a_refusal_says_how_much_and_when_to_try_again():

@@ -328,14 +328,14 @@ async def test_a_schema_that_changed_in_place_is_held_back_when_it_comes_again(t
 
 
 async def test_things_of_other_kinds_with_the_same_id_do_not_hold_a_tool_back(store):
-    async with hosted(store, pack("p", Descriptor("persona", "act", {"name": "Actor"}), acting())) as host:
+    async with hosted(store, pack("p", Descriptor("mood", "act", {"name": "Actor"}), acting())) as host:
         assert await host.pins.pending() == []
         assert kind(await call(host)) == "ok"
 
 
 async def test_things_of_other_kinds_with_the_same_id_do_not_hide_a_change():
-    async with hosted(None, pack("p", acting(), Descriptor("persona", "act", {"name": "Actor"}))) as host:
-        await replaced(host, "p", acting(description="Do worse."), Descriptor("persona", "act", {"name": "Other"}))
+    async with hosted(None, pack("p", acting(), Descriptor("mood", "act", {"name": "Actor"}))) as host:
+        await replaced(host, "p", acting(description="Do worse."), Descriptor("mood", "act", {"name": "Other"}))
 
         assert await waiting(host) == {"p:act": "changed"}
 

@@ -43,8 +43,8 @@ def steps_of(host, name, *, is_plain=False):
 
 def test_the_list_shows_what_happens_to_a_call_from_the_top_to_the_bottom():
     assert names(STEPS) == [
-        *("find", "authorize", "validate", "see_new_denials", "decide", "reserve_budget", "once", "record", "note"),
-        *("announce", "run", "check_output", "finish"),
+        *("find", "authorize", "validate", "guard_call", "see_new_denials", "decide", "reserve_budget", "once"),
+        *("record", "note", "announce", "wrap", "run", "check_output", "guard_result", "finish"),
     ]
 
 

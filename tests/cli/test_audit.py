@@ -226,11 +226,69 @@ def test_a_store_that_cant_be_written_is_read(project):
                 text=True,
                 check=False,
             )
-            for words in ("audit show", "audit verify", "audit export", "approvals list", "grants list")
+            for words in ("audit list", "audit verify", "audit export", "approvals list", "grants list")
         }
     finally:
         project.folder.chmod(0o755)
 
     assert [(words, done.stderr) for words, done in ends.items() if done.returncode] == []
-    assert "demo:add" in ends["audit show"].stdout
+    assert "demo:add" in ends["audit list"].stdout
     assert "The chain is whole" in ends["audit verify"].stdout
+
+
+# -- bundles -----------------------------------------------------------------------------------------------------------
+
+SIGNING = """
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from agentos import PUBLIC, Descriptor, ExtensionPack, tool
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
+
+
+class Signer:
+    public_key = KEY.public_key().public_bytes_raw()
+
+    async def sign(self, head):
+        return KEY.sign(head)
+
+
+@tool(effect="read", required_access=PUBLIC)
+async def look() -> str:
+    \"\"\"Look.\"\"\"
+    return "seen"
+
+
+def create_extension_pack():
+    return ExtensionPack("signing", "1.0", [look, Descriptor("provenance", "ours", Signer())])
+"""
+PUBLIC_KEY = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29"
+
+
+def test_a_bundle_is_written_and_verified_without_anything_else(tmp_path):
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+    project = Project(tmp_path / "here", 'store = "store.db"\n[[packs]]\nmodule = "signing.py"\n', signing=SIGNING)
+    project.run("tools", "call", "look")
+    file = tmp_path / "log.bundle"
+    done = project.run("audit", "export", "--bundle", str(file))
+    elsewhere = Project(tmp_path / "there", "")
+    fine = elsewhere.run("audit", "verify-bundle", str(file), "--public-key", PUBLIC_KEY)
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    cut = elsewhere.run("audit", "verify-bundle", str(file), "--public-key", PUBLIC_KEY)
+    other = elsewhere.run("audit", "verify-bundle", str(file), "--public-key", "ab" * 32)
+    none = elsewhere.run("audit", "verify-bundle", str(file), "--public-key", "ab")
+
+    assert (done.code, fine.code, cut.code, other.code, none.code) == (0, 0, 1, 1, 2)
+    assert "The bundle is whole and signed" in fine.out
+    assert "missing at the end" in cut.err
+    assert "signed with another key" in other.err
+
+
+def test_a_bundle_without_a_signer_is_refused(tmp_path):
+    project = Project(tmp_path, "")
+    done = project.run("audit", "export", "--bundle", str(tmp_path / "log.bundle"))
+
+    assert done.code != 0
+    assert "load a pack that offers provenance" in done.err
+    assert not (tmp_path / "log.bundle").exists()

@@ -1,14 +1,22 @@
 """`agentos chat`: a model behind a real HTTP server, tools as they run, approvals inline."""
 
+import contextlib
 import http.server
 import json
+import shlex
 import signal
+import stat
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 from commanding import Project
+from model_wires import Anthropic, Gemini, Responses, Says, serving
 from terminal import AGENTOS, PATIENCE, environment, run_in_terminal
+
+from agentos.cli.terminal.message_editor import recalled
+from agentos.cli.terminal.message_input import MessageHistory
 
 KEY = "sk-a-key-that-is-never-shown"
 
@@ -40,6 +48,8 @@ class Model(http.server.ThreadingHTTPServer):
         self.is_asked.set()
         if last["content"] == "wait":
             self.waits.wait(PATIENCE)
+        if last["content"] == "half":
+            return said("partly cloudy")
         word, _, rest = last["content"].partition(" ")
         if word not in ("call", "again"):
             return said(f"you said {last['content']}")
@@ -66,12 +76,42 @@ class Handler(http.server.BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append(request)
         self.server.keys.append(self.headers["Authorization"].removeprefix("Bearer "))
+        if request.get("stream") and self.server.status_of(request) == 200:
+            self.stream(request)
+            return
         body = json.dumps(self.server.answer(request)).encode()
         self.send_response(self.server.status_of(request))
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def finish(self):
+        with contextlib.suppress(ConnectionError):  # who asked may have gone
+            super().finish()
+
+    def stream(self, request):
+        """Say it in parts; after the first of what is said to `half`, wait."""
+        message = self.server.answer(request)["choices"][0]["message"]
+        calls = [{**call, "index": number} for number, call in enumerate(message["tool_calls"] or ())]
+        words = (message["content"] or "").partition(" ")
+        deltas = [{"role": "assistant"}, *({"content": word} for word in words if word), {"tool_calls": calls}]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            for number, delta in enumerate(deltas):
+                if number == 2 and request["messages"][-1]["content"] == "half":
+                    self.server.waits.wait(PATIENCE)
+                last = "stop" if number == len(deltas) - 1 else None
+                self.say({"choices": [{"index": 0, "delta": delta, "finish_reason": last}]})
+            self.wfile.write(b"data: [DONE]\n\n")
+
+    def say(self, chunk):
+        chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", **chunk}
+        self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+        self.wfile.flush()
 
     def log_message(self, *_):
         pass
@@ -224,7 +264,7 @@ def test_an_endpoint_of_ones_own_needs_no_key(once, model):
 def test_without_a_key_it_is_said_how_to_set_one(project):
     done = project.run("chat", "--model", "m", "--once", "hello")
 
-    assert (done.code, "agentos secrets set openai.apiKey" in done.err) == (3, True)
+    assert (done.code, "agentos secrets add openai.apiKey" in done.err) == (3, True)
 
 
 def test_an_endpoint_that_refuses_is_told_of_without_the_key(once, model):
@@ -233,7 +273,7 @@ def test_an_endpoint_that_refuses_is_told_of_without_the_key(once, model):
 
     assert (done.code, done.out) == (1, "")
     assert "the model did not answer: AuthenticationError" in done.err
-    assert "agentos secrets set openai.apiKey" in done.err
+    assert "agentos secrets add openai.apiKey" in done.err
     assert KEY not in done.err
 
 
@@ -260,7 +300,7 @@ def test_without_the_library_it_is_said_what_to_install(once, monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
     done = once("hello")
 
-    assert (done.code, "pip install 'agentos[openai]'" in done.err) == (3, True)
+    assert (done.code, "pip install 'agentos-host[openai]'" in done.err) == (3, True)
 
 
 # -- at the terminal ---------------------------------------------------------------------------------------------------
@@ -364,3 +404,380 @@ def test_foreign_text_does_nothing_to_a_terminal(once, model, monkeypatch):
     done = once("hello")
 
     assert done.out == "\\x1b[2J\\x9b[bold]loud[/bold]\\x07\n"
+
+
+# -- what is typed -----------------------------------------------------------------------------------------------------
+
+
+def asked(model):
+    return [
+        request["messages"][-1]["content"] for request in model.requests if request["messages"][-1]["role"] == "user"
+    ]
+
+
+UP, LEFT, HOME, DELETE = "\x1b[A", "\x1b[D", "\x01", "\x1b[3~"
+
+
+def test_a_line_is_edited_with_the_keys_of_a_line_editor(talk, model):
+    told = talk(
+        ("you> ", f"wold{LEFT}{LEFT}r{HOME}hello \x05!\x7f?\n"),
+        ("you said", ""),
+        ("you> ", f"wrong\x15right xy{LEFT}{DELETE}\n"),
+        ("you said", ""),
+        ("you> ", "\x04"),
+    )
+
+    assert told.code == 0
+    assert asked(model) == ["hello world?", "right x"]
+
+
+def test_messages_are_recalled_in_the_next_conversation_too(talk, model):
+    talk(
+        ("you> ", "one\n"),
+        ("you said one", ""),
+        ("you> ", f"{UP} more\n"),
+        ("you said one more", ""),
+        ("you> ", "\x04"),
+    )
+    talk(("you> ", f"{UP}{UP}\n"), ("you said one", ""), ("you> ", "\x04"))
+
+    assert asked(model) == ["one", "one more", "one"]
+
+
+def test_what_is_pasted_is_one_message_that_can_be_edited_and_recalled(talk, model):
+    paste = "\x1b[200~first\nsecond\n\x1b[201~"
+    told = talk(
+        ("you> ", f"{paste}third\n"),
+        ("you said", ""),
+        ("you> ", f"{UP} again\n"),
+        ("you said", ""),
+        ("you> ", "\x04"),
+    )
+
+    assert told.code == 0
+    assert asked(model) == ["first\nsecond\nthird", "first\nsecond\nthird again"]
+
+
+def test_the_history_is_for_its_owner_alone_without_secrets_and_without_what_begins_with_a_space(talk, model, project):
+    project.run("secrets", "set", "openai.apiKey", "--stdin", input=KEY)
+    talk(
+        ("you> ", f"my key is {KEY}\n"),
+        ("you said", ""),
+        ("you> ", " not kept\n"),
+        ("you said", ""),
+        ("you> ", "kept\n"),
+        ("you said", ""),
+        ("you> ", "\x04"),
+    )
+    file = Path(project.env["AGENTOS_DATA"]) / "chat-history.jsonl"
+    kept = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+    assert asked(model) == [f"my key is {KEY}", " not kept", "kept"]
+    assert (len(kept), kept[-1]) == (2, "kept")
+    assert KEY not in kept[0]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_history_that_is_damaged_or_can_not_be_written_is_no_reason_to_stop(talk, model, project):
+    file = Path(project.env["AGENTOS_DATA"]) / "chat-history.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b'"good"\n\xff{not json\n17\n')
+    talk(("you> ", f"{UP}\n"), ("you said", ""), ("you> ", "\x04"))
+    file.unlink()
+    file.mkdir()
+    told = talk(("you> ", "hello\n"), ("you said", ""), ("you> ", "\x04"))
+
+    assert (told.code, asked(model)) == (0, ["good", "hello"])
+
+
+def test_the_terminal_is_left_as_it_was(project, model):
+    argv = shlex.join([*AGENTOS, "chat", "--model", "m", "--base-url", model.url])
+    told = run_in_terminal(
+        ["bash", "-c", f"stty -a > before; {argv}; stty -a > after; cmp before after && echo the same"],
+        inputs=[("you> ", "half a line\x03"), ("Ctrl-D ends.", ""), ("you> ", "\x04")],
+        cwd=project.folder,
+        env={**project.env, "NO_COLOR": "1"},
+    )
+
+    assert "the same" in told
+
+
+def test_tools_are_shown_with_their_arguments_and_without_secrets(once, project):
+    project.run("secrets", "set", "openai.apiKey", "--stdin", input=KEY)
+    done = once(f'call echo {{"text": "{KEY}", "names": ["a", "b"]}}')
+
+    shown = next(line for line in done.err.splitlines() if line.startswith("→"))
+    assert shown.startswith("→ demo:echo text=")
+    assert shown.endswith('names=["a", "b"]')
+    assert KEY not in done.err
+
+
+def test_arguments_that_are_long_are_cut_where_they_are_shown(once):
+    done = once(f'call echo {{"text": "{"x" * 5000}"}}')
+
+    shown = next(line for line in done.err.splitlines() if line.startswith("→"))
+    assert shown.endswith("x…")
+    assert len(shown) < 300
+
+
+def test_old_messages_are_dropped_when_the_history_is_large(tmp_path):
+    history = MessageHistory(tmp_path / "history.jsonl")
+    for number in range(12):
+        history.add(f"{number}" + "x" * 100_000)
+    kept = list(recalled(str(history.path)))
+
+    assert 1 < len(kept) < 12
+    assert kept[-1].startswith("11x")
+
+
+# -- streams, and turns that wait --------------------------------------------------------------------------------------
+
+
+def contents(model):
+    return [message["content"] for message in model.requests[-1]["messages"]]
+
+
+def test_an_answer_is_shown_as_it_comes_and_what_was_shown_is_kept_when_ctrl_c_ends_it(talk, model):
+    told = talk(
+        ("you> ", "half\n"),
+        ("partly", "\x03"),
+        ("The turn was cancelled", ""),
+        ("you> ", "next\n"),
+        ("you said next", ""),
+        ("you> ", "\x04"),
+    )
+
+    assert (told.code, "cloudy" in told) == (0, False)
+    assert contents(model) == ["half", "partly", "next"]
+
+
+def test_a_second_ctrl_c_ends_the_chat(talk):
+    told = talk(("you> ", "half\n"), ("partly", "\x03"), ("The turn was cancelled", ""), ("you> ", "\x03"))
+
+    assert told.code == 0
+
+
+def test_ctrl_d_after_a_cancelled_answer_ends_the_chat(talk):
+    told = talk(("you> ", "half\n"), ("partly", "\x03"), ("The turn was cancelled", ""), ("you> ", "\x04"))
+
+    assert (told.code, "Ctrl-C again" in told) == (0, False)
+
+
+def test_without_streams_the_endpoint_is_asked_for_whole_answers(talk, model):
+    told = talk(
+        *(("you> ", 'call add {"a": 1}\n'), ("the tool said 6", ""), ("you> ", "\x04")), options=["--no-stream"]
+    )
+
+    assert told.code == 0
+    assert [request.get("stream") for request in model.requests] == [None, None]
+
+
+def test_a_pipe_may_ask_for_a_stream_and_gets_the_same(once, model):
+    done = once('call add {"a": 1}', "--stream")
+
+    assert (done.code, done.out) == (0, "the tool said 6\n")
+    assert "→ demo:add a=1" in done.err
+    assert model.requests[0]["stream"] is True
+
+
+def test_an_answer_that_was_cut_is_said_to_be(once, model, monkeypatch):
+    cut = said("once upon")
+    cut["choices"][0]["finish_reason"] = "length"
+    monkeypatch.setattr(model, "answer", lambda _: cut)
+    done = once("tell me a story")
+
+    assert (done.code, done.out, "length limit" in done.err) == (0, "once upon\n", True)
+
+
+def approving(project, typed):
+    """Return what approves all that waits, as another process would, and then types."""
+
+    def approve():
+        for one in project.run("approvals", "list", "--json").json["proposals"]:
+            assert project.run("approvals", "approve", one["id"], "--yes").code == 0
+        return typed
+
+    return approve
+
+
+def test_what_another_process_decides_ends_the_question_and_the_answer_goes_on(talk, model, project):
+    told = talk(
+        ("you> ", 'call note {"text": "x"}\n'),
+        ("[l]ater? ", approving(project, "")),
+        ("Somebody else has decided", ""),
+        ("the tool said", ""),
+        ("you> ", "\x04"),
+    )
+
+    assert told.code == 0
+    assert '"tags": []' in contents(model)[-1]
+
+
+def test_what_is_decided_later_is_gone_on_with(talk, model, project):
+    told = talk(
+        ("you> ", 'call note {"text": "x"}\n'),
+        ("[l]ater? ", "l\n"),
+        ("A call waits for approval: `agentos approvals show", ""),
+        ("you> ", "\n"),
+        ("A call waits for approval: `agentos approvals show", ""),
+        ("you> ", approving(project, "and now?\n")),
+        ("the tool said", ""),
+        ("you said and now?", ""),
+        ("you> ", "\x04"),
+    )
+    messages = model.requests[-1]["messages"]
+
+    assert told.code == 0
+    assert [one["role"] for one in messages] == ["user", "assistant", "tool", "assistant", "user"]
+    assert (messages[2]["tool_call_id"], '"tags": []' in messages[2]["content"]) == ("c0", True)
+
+
+def test_a_message_goes_on_without_what_is_not_decided(talk, model):
+    told = talk(
+        ("you> ", 'call note {"text": "x"}\n'),
+        ("[l]ater? ", "l\n"),
+        ("A call waits", ""),
+        ("you> ", "never mind\n"),
+        ("you said never mind", ""),
+        ("you> ", "\x04"),
+    )
+
+    assert told.code == 0
+    assert contents(model)[2].startswith("Pending: ")
+
+
+# -- persona, memory, plan, media --------------------------------------------------------------------------------------
+
+AIDS = """
+store = "state.db"
+
+[[packs]]
+module = "pack.py"
+
+[[packs]]
+package = "sqlite-memory"
+options = { path = "memory.db" }
+
+[[packs]]
+package = "planning"
+
+[personas.friendly]
+systemPrompt = "Be kind."
+tools = ["add"]
+planning = "checklist"
+model = { model = "kind-model" }
+greeting = "Hello there!"
+"""
+
+
+@pytest.fixture
+def aided(tmp_path, model):
+    project = Project(tmp_path, AIDS)
+
+    def run(question, *options):
+        return project.run("chat", "--base-url", model.url, "--once", question, *options)
+
+    run.project = project
+    return run
+
+
+def system(request):
+    return "".join(one["content"] for one in request["messages"] if one["role"] == "system")
+
+
+def test_a_persona_says_its_prompt_narrows_the_tools_and_names_the_model(aided, model):
+    assert aided("hello", "--persona", "friendly", "--no-plan").out == "you said hello\n"
+
+    asked = model.requests[-1]
+    assert (asked["model"], system(asked)) == ("kind-model", "Be kind.")
+    assert [tool["function"]["name"] for tool in asked["tools"]] == ["add"]
+
+
+def test_a_persona_greets_at_the_terminal(aided, model):
+    told = run_in_terminal(
+        [*AGENTOS, "chat", "--base-url", model.url, "--persona", "friendly"],
+        inputs=[("Hello there!", ""), ("you> ", "\x04")],
+        cwd=aided.project.folder,
+        env={**aided.project.env, "NO_COLOR": "1"},
+    )
+
+    assert told.code == 0
+
+
+def test_an_unknown_persona_is_said_to_be(aided):
+    done = aided("hello", "--persona", "frendly")
+
+    assert (done.code, "did you mean 'friendly'" in done.err) == (3, True)
+
+
+def test_what_was_said_is_remembered_and_recalled_where_that_is_wanted(aided, model):
+    aided("my cat is called Miez", "--model", "m", "--memory")
+    aided("what is my cat called", "--model", "m", "--memory")
+    assert "Miez" in system(model.requests[-1])
+
+    aided("what is my cat called", "--model", "m")
+    assert "Miez" not in system(model.requests[-1])
+
+
+def test_a_plan_is_shown_and_brought_up_to_date(aided, model):
+    done = aided('call add {"a": 1}', "--persona", "friendly")
+    assert "[ ] 1. " in done.err
+    assert "[x] 1. " in done.err
+    assert "[ ] 1. " in system(model.requests[0])
+
+    told = aided('call add {"a": 1}', "--persona", "friendly", "--json").json
+    assert [step["status"] for step in told["plan"]] == ["done"]
+
+
+@pytest.mark.parametrize("option", ["--memory", "--plan"])
+def test_what_no_pack_offers_is_refused_with_the_pack_that_does(once, option):
+    done = once("hello", option)
+
+    assert (done.code, "agentos packs add" in done.err) == (3, True)
+
+
+SHOT = """
+from agentos import PUBLIC, ExtensionPack, Media, tool
+
+
+@tool(effect="read", required_access=PUBLIC)
+async def shoot() -> Media:
+    \"\"\"Take a picture.\"\"\"
+    return Media("image/png", b"PNG", name="shot.png")
+
+
+def create_extension_pack():
+    return ExtensionPack("shooting", "1.0", [shoot])
+"""
+
+
+@pytest.mark.parametrize("how", ["--stream", "--no-stream", "--json"])
+def test_media_of_results_are_saved_where_it_is_said(tmp_path, model, monkeypatch, how):
+    project = Project(tmp_path, pack=SHOT)
+    monkeypatch.setattr(
+        model, "answer", lambda request: said(*((None, ("shoot", "{}")) if len(request["messages"]) == 1 else ("ok",)))
+    )
+    argv = ("chat", "--model", "m", "--base-url", model.url, "--once", "go", "--save-media", "shots", how)
+    done = project.run(*argv)
+
+    assert done.code == 0
+    assert (tmp_path / "shots" / "shot.png").read_bytes() == b"PNG"
+    if how == "--json":
+        assert done.json["calls"][0]["saved"] == ["shots/shot.png"]
+
+
+# -- other APIs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
+@pytest.mark.parametrize("wire", [Responses(), Anthropic(), Gemini()], ids=lambda wire: wire.api)
+def test_endpoints_of_other_apis_are_talked_to_as_well(project, wire, stream):
+    with serving(wire) as endpoint:
+        endpoint.script[:] = [Says(calls=(("c1", "add", '{"a": 1}'),)), Says("It is 6.")]
+        url = f"{endpoint.url}/v1" if wire.api == "responses" else endpoint.url
+        argv = ("chat", "--api", wire.api, "--model", "m", "--base-url", url, "--system", "Be brief.", "--once", "add")
+        done = project.run(*argv, stream, OPENAI_BASE_URL="http://elsewhere.invalid/v1")
+
+    assert (done.code, done.out, endpoint.faults) == (0, "It is 6.\n", [])
+    assert "→ demo:add a=1" in done.err
+    assert wire.system_of(endpoint.requests[-1]) == "Be brief."

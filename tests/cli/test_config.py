@@ -269,7 +269,7 @@ def test_no_secret_is_among_the_settings(folder):
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-@pytest.mark.parametrize("line", ["config show", "packs info a.py", "packs info files", "packs info web"])
+@pytest.mark.parametrize("line", ["config show", "packs show a.py", "packs show files", "packs show web"])
 def test_no_command_shows_a_secret_of_the_manifest(folder, command, line, form):
     written(folder, SECRETS.replace("postgresql://user:hunter2@db/agentos", "s.db"))
     told = command(*line.split(), *form)

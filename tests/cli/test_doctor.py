@@ -11,10 +11,11 @@ import sys
 from contextlib import redirect_stdout
 
 import pytest
+from bridging import SERVERS
 from terminal import AGENTOS, BAD, GIFS, GREET, environment
 
-from agentos.cli.commands import doctor as module
-from agentos.cli.faults import faults_of_store
+from agentos.checks import examination as module
+from agentos.checks.faults import faults_of_store
 from agentos.cli.main import main
 from agentos.store.locations import place_of
 
@@ -107,13 +108,13 @@ def test_a_missing_secret_with_its_variable_and_where_to_get_one(sick):
 
     assert level == "error"
     assert "gifs:gif_search" in message
-    assert "agentos secrets set giphy.apiKey" in cure
+    assert "agentos secrets add giphy.apiKey" in cure
     assert "GIPHY_API_KEY" in cure
     assert "https://" in cure
 
 
 def test_a_secret_that_the_catalog_does_not_know(sick):
-    assert sick["secret my.own"][2] == "agentos secrets set my.own"
+    assert sick["secret my.own"][2] == "agentos secrets add my.own"
 
 
 def test_a_variable_that_nobody_reads(sick):
@@ -182,10 +183,10 @@ def test_what_only_looks_wrong_does_not_count_unless_asked_to(project, command):
 
 
 def test_an_extra_that_is_not_installed(project, command, monkeypatch):
-    monkeypatch.setattr(module, "EXTRAS", (("no_such_module", "mcp", lambda config: True, "mcpServers"),))
+    monkeypatch.setattr(module, "EXTRAS", (("no_such_module", "mcp", lambda manifest: True, "mcpServers"),))
     project("hello")
 
-    assert found(command("doctor", "--json"), "extras")[3] == "pip install 'agentos[mcp]'"
+    assert found(command("doctor", "--json"), "extras")[3] == "pip install 'agentos-host[mcp]'"
 
 
 def test_which_extras_are_needed(project):
@@ -196,7 +197,11 @@ def test_which_extras_are_needed(project):
         file.write('\n[[packs]]\npackage = "openapi"\n')
     config = load_config(folder / "agentos.toml", {})
 
-    assert [extra for _, extra, is_needed, _ in module.EXTRAS if is_needed(config)] == ["mcp", "postgres", "http"]
+    assert [extra for _, extra, is_needed, _ in module.EXTRAS if is_needed(config.manifest)] == [
+        "mcp",
+        "postgres",
+        "http",
+    ]
 
 
 def test_an_old_python(project, command, monkeypatch):
@@ -204,6 +209,18 @@ def test_an_old_python(project, command, monkeypatch):
     monkeypatch.setattr(module, "OLDEST", (99, 0))
 
     assert "use Python 99.0 or newer" in found(command("doctor", "--json"), "python")[3]
+
+
+def test_the_other_agentos_is_installed_too(project, command, monkeypatch, tmp_path):
+    site = tmp_path / "site" / "agentos-0.2.0.dist-info"
+    site.mkdir(parents=True)
+    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: agentos\nVersion: 0.2.0\n")
+    monkeypatch.syspath_prepend(str(site.parent))
+    project("hello")
+    _, _, message, cure = found(command("doctor", "--json"), "distribution")
+
+    assert "another project's distribution, agentos 0.2.0, is installed beside agentos-host" in message
+    assert cure.startswith("pip uninstall agentos, then install agentos-host again")
 
 
 def test_a_check_that_fails_is_a_trouble_itself(project, command, monkeypatch):
@@ -310,7 +327,7 @@ def test_a_store_that_cant_be_written(tmp_path):
     (locked / "s.db").chmod(0o444)
     locked.chmod(0o555)
     script = (
-        "from agentos.cli.faults import faults_of_store\n"
+        "from agentos.checks.faults import faults_of_store\n"
         "from agentos.store.locations import place_of\nimport sys\n"
         "print([message for message, _ in faults_of_store(place_of(sys.argv[1]))])"
     )
@@ -322,6 +339,28 @@ def test_a_store_that_cant_be_written(tmp_path):
         )
         assert words in done.stdout, done.stderr
     locked.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words", "way"),
+    [
+        (lambda folder: (folder / "s.db.key").unlink(), "is gone: there is no file", "no new key is made by itself"),
+        (lambda folder: (folder / "s.db.key").write_text("ab" * 32), "sealed with another key", "s.db.key"),
+        (lambda folder: (folder / "s.db").write_bytes(b""), "s.db is empty", "restore it from a backup"),
+    ],
+    ids=["key removed", "key overwritten", "cut to nothing"],
+)
+def test_what_happened_to_a_store_behind_its_hosts_back(project, command, damage, words, way):
+    folder = project("hello", more='store = "s.db"\n')
+    assert command("packs", "accept").code == 0
+    assert command("doctor").code == 0
+    damage(folder)
+    told = command("doctor")
+
+    assert told.code == 1
+    assert "✗ store: " in told.out
+    assert words in told.out
+    assert way in told.out
 
 
 # -- the lock ----------------------------------------------------------------------------------------------------------
@@ -408,10 +447,68 @@ def test_a_server_whose_command_is_not_there_is_told(project, command, where):
     assert cure == "install it, or correct mcpServers.files.command"
 
 
-def test_a_server_whose_command_is_there_is_fine(project, command):
-    project("hello", more=f'[mcpServers.files]\ncommand = "{sys.executable}"\n')
+def server(*arguments, **said):
+    """Return the lines of a manifest for an MCP server that Python runs."""
+    given = {"command": sys.executable, "args": list(arguments), **said}
+    return "[mcpServers.files]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items())
 
-    assert [one for one in troubles(command("doctor", "--json")) if "server" in one[1]] == []
+
+def test_a_server_whose_command_is_there_is_fine(project, command):
+    project("hello", more=server("-S", "-E", str(SERVERS / "plain.py")))
+
+    assert troubles(command("doctor", "--json")) == []
+
+
+def test_a_server_that_ends_at_once_is_told(project, command):
+    project("hello", more=server("-c", "raise SystemExit('no licence')"))
+    told = command("doctor")
+    asked = command("why", "mcp-server:files")
+
+    assert told.code == 1
+    assert "✗ server files: mcp/files is not connected: " in told.out
+    assert "no licence" in told.out
+    assert "cure: run its command by hand to see why, correct mcpServers.files" in told.out
+    assert "active from mcp/files, but something is wrong with it" in asked.out
+    assert "no licence" in asked.err
+
+
+def test_a_server_whose_address_is_dead_is_told(project, command):
+    project("hello", more='[mcpServers.files]\nurl = "http://127.0.0.1:9/mcp"\n')
+    told = command("doctor", "--json")
+    level, _, message, cure = found(told, "server files")
+
+    assert (told.code, level, "is not connected" in message) == (1, "error", True)
+    assert "correct mcpServers.files.url" in cure
+    assert command("why", "mcp-server:files", "--json").data["troubles"][0]["message"].startswith("mcp/files is not")
+
+
+def test_operations_of_a_document_that_are_left_out_are_told(project, command):
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "A", "version": "1"},
+        "servers": [{"url": "https://example.com"}],
+        "paths": {"/a": {"get": {"operationId": "a", "responses": {}}, "trace": {"operationId": "t", "responses": {}}}},
+    }
+    folder = project("hello", files={"a.json": json.dumps(document)})
+    with (folder / "agentos.toml").open("a") as file:
+        file.write('\n[[packs]]\npackage = "openapi"\nidentifier = "api"\noptions = { openapi = "a.json" }\n')
+    told = command("doctor", "--json")
+    level, _, message, cure = found(told, "pack api")
+
+    assert (told.code, level) == (1, "error")
+    assert "an operation is left out: TRACE /a" in message
+    assert "`exclude`" in cure
+
+
+def test_grants_and_rules_about_nothing(project, command):
+    folder = project("hello", more='store = "s.db"\n[principals.ann]\naccess = ["greeting:red"]\n')
+    assert command("grants", "add", "gret", "never").code == 0
+    told = command("doctor", "--json")
+
+    assert folder.joinpath("s.db").exists()
+    assert "did you mean 'greet'?" in found(told, "grants")[2]
+    assert found(told, "grants")[3].startswith("agentos grants remove ")
+    assert "nothing that is there requires its rule 'greeting:red'" in found(told, "principal ann")[2]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ COMMANDS = {
     "help": ["--help"],
     "packs-help": ["packs", "--help"],
     "packs-list": ["packs", "list"],
-    "packs-info": ["packs", "info", "hello", "--probe"],
+    "packs-show": ["packs", "show", "hello", "--probe"],
     "packs-reload": ["packs", "reload"],
     "packs-add-unknown": ["packs", "add", "calculater"],
     "stacks": ["stacks"],
@@ -67,7 +67,7 @@ COMMANDS = {
     "secrets-check": ["secrets", "check", "--manifest", "secret/agentos.toml"],
 }
 STORED = {
-    "audit-show": ["audit", "show"],
+    "audit-list": ["audit", "list"],
     "approvals-list-rows": ["approvals", "list"],
     "approvals-show": ["approvals", "show", "PROPOSAL"],
     "grants-list": ["grants", "list"],

@@ -39,8 +39,8 @@ DECIDING = {
     "packs enable": ["packs", "enable", "gifs"],
     "packs disable in the store": ["packs", "disable", "notes"],
     "packs accept": ["packs", "accept", "notes:look"],
-    "tokens issue": ["serve", "tokens", "issue", "--token-file", "tokens.json", "--principal", "ann"],
-    "tokens revoke": ["serve", "tokens", "revoke", "TOKEN", "--token-file", "tokens.json"],
+    "tokens add": ["serve", "tokens", "issue", "--token-file", "tokens.json", "--principal", "ann"],
+    "tokens remove": ["serve", "tokens", "revoke", "TOKEN", "--token-file", "tokens.json"],
     "approvals edit": ["approvals", "edit", "PROPOSAL", "text=bye"],
     "approvals reject": ["approvals", "reject", "PROPOSAL", "--reason", "no"],
     "grants add": ["grants", "add", "note", "never"],
@@ -124,7 +124,7 @@ def decided(tmp_path_factory):
 
     names = {
         "PROPOSAL": run("tools", "call", "note", "text=hi", "--json")["proposal"],
-        "TOKEN": run(*DECIDING["tokens issue"], "--json")["id"],
+        "TOKEN": run(*DECIDING["tokens add"], "--json")["id"],
     }
     (folder / "notes.py").write_text(NOTES.replace("Look at notes", "Look at all notes"))
     commands = {name: [names.get(word, word) for word in words] for name, words in DECIDING.items()}
@@ -138,6 +138,7 @@ def decided(tmp_path_factory):
     return told
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("how", [*HEARD, "SIGKILL"])
 def test_a_signal_at_any_step_leaves_a_decision_made_or_not_made(decided, how):
     """What can be heard is said by the exit code, too, and leaves no litter. One run of all: it takes its time."""
@@ -299,7 +300,7 @@ def test_doctor_names_a_disk_that_is_full(template, tmp_path):
     )
 
     about = [one["message"] for one in json.loads(done.stdout)["troubles"] if one["about"] == "store"]
-    assert about == [f"nothing can be written in {mount}: No space left on device"]
+    assert about == [f"nothing can be written in {mount}: the disk is full (No space left on device)"]
 
 
 # -- a store that is being closed --------------------------------------------------------------------------------------

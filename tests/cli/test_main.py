@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from powerless import powerless
 from terminal import AGENTOS, GREET, environment, run_in_terminal, run_piped
 
+import agentos
 from agentos import __version__
 from agentos.cli.app import App, make_command
 from agentos.cli.command_list import COMMANDS, help_text
@@ -205,7 +207,7 @@ def test_without_the_extra_it_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "click", None)
 
     assert main(["packs", "list"]) == 3
-    assert "pip install 'agentos[cli]'" in capsys.readouterr().err
+    assert "pip install 'agentos-host[cli]'" in capsys.readouterr().err
 
 
 def test_a_pipe_that_nobody_reads_is_no_error(project):
@@ -644,3 +646,36 @@ def test_a_manifest_that_cant_be_looked_for_is_no_configuration(project, argumen
     folder.chmod(0o755)
 
     assert (done.returncode, f"error: {folder}/agentos.toml: Permission denied" in done.stderr) == (3, True), done
+
+
+# -- one verb for one act ----------------------------------------------------------------------------------------------
+
+VERBS = [
+    *(("audit show", "audit list"), ("grants revoke", "grants remove"), ("packs info", "packs show")),
+    *(("secrets set", "secrets add"), ("secrets unset", "secrets remove")),
+    *(("serve tokens issue", "serve tokens add"), ("serve tokens revoke", "serve tokens remove")),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), VERBS)
+def test_an_old_name_is_the_same_command_and_nothing_tells_of_it(command, old, new):
+    group, _, name = old.rpartition(" ")
+    asked = command(*old.split(), "--help")
+
+    assert (asked.code, asked.out) == (0, command(*new.split(), "--help").out)
+    assert f"agentos {new}" in asked.out
+    assert not re.search(rf"^  {name} ", command(*group.split(), "--help").out, re.MULTILINE)
+
+
+def test_what_commands_say_names_no_old_name():
+    said = "\n".join(file.read_text("utf-8") for file in Path(agentos.__file__).parent.rglob("*.py"))
+
+    assert [old for old, _ in VERBS if f"agentos {old}" in said] == []
+
+
+def test_all_groups_use_the_same_verbs():
+    context = click.Context(make_command())
+    groups = [make_command().get_command(context, name) for name in COMMANDS]
+    verbs = {name for one in groups if isinstance(one, click.Group) for name in one.list_commands(context)}
+
+    assert verbs & {"get", "info", "set", "unset", "revoke", "issue", "delete", "ls", "rm", "create"} == set()

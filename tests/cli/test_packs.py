@@ -144,6 +144,53 @@ def test_info_says_what_a_pack_offers_if_asked_to_load_it(project, command):
     assert "tool:gif_search" in command("packs", "info", "gifs", "--probe").out
 
 
+def test_info_says_which_options_a_curated_pack_takes(project, command):
+    folder = project()
+    (folder / "agentos.toml").write_text('[[packs]]\npackage = "files"\n')
+    options = {one["name"]: one for one in command("packs", "info", "files", "--json").data["options"]}
+
+    assert (options["maxFileBytes"]["type"], options["maxFileBytes"]["default"]) == ("integer", 10_000_000)
+    assert "maxFileBytes" in command("packs", "info", "files").out
+
+
+GEO = """
+import attrs
+from typing import Annotated
+from agentos import ExtensionPack
+
+@attrs.frozen
+class GeoOptions:
+    limit: Annotated[int, "How many places are found."] = 5
+
+def create_extension_pack(context):
+    return ExtensionPack("geo", "1.0", options=GeoOptions)
+"""
+
+
+def test_info_says_which_options_any_pack_takes_if_asked_to_load_it(project, command):
+    folder = project()
+    (folder / "geo.py").write_text(GEO)
+    (folder / "agentos.toml").write_text('[[packs]]\nmodule = "geo.py"\n')
+    (option,) = command("packs", "info", "geo", "--probe", "--json").data["options"]
+
+    assert option == {
+        "name": "limit",
+        "type": "integer",
+        "required": False,
+        "default": 5,
+        "description": "How many places are found.",
+    }
+    assert "How many places are found." in command("packs", "info", "geo", "--probe").out
+
+
+def test_doctor_names_a_misspelt_option(project, command):
+    folder = project()
+    (folder / "geo.py").write_text(GEO)
+    (folder / "agentos.toml").write_text('[[packs]]\nmodule = "geo.py"\noptions = { limt = 3 }\n')
+
+    assert "options.limt: is not known; did you mean `limit`?" in " ".join(command("doctor").out.split())
+
+
 def test_info_of_a_bad_pack_says_how_it_failed(project, command):
     project("raises")
 
@@ -207,6 +254,31 @@ def test_adding_an_entry_point(project, command):
     command("packs", "add", "calculator")
 
     assert entries(folder) == [{"package": "calculator"}]
+
+
+def test_adding_a_pack_in_a_process_of_its_own(project, command):
+    folder = project()
+    more = ("--python", "python3", "--requirement", "httpx<0.28", "--requirement", "idna")
+    told = command("packs", "add", "calculator", "--isolation", "process", *more, "--no-probe")
+
+    assert told.code == 0
+    assert entries(folder) == [
+        {
+            "package": "calculator",
+            "isolation": "process",
+            "python": "python3",
+            "requirements": ["httpx<0.28", "idna"],
+        }
+    ]
+
+
+def test_what_counts_for_a_process_is_not_added_without_one(project, command):
+    folder = project()
+    told = command("packs", "add", "calculator", "--python", "python3", "--no-probe")
+
+    assert told.code == 2
+    assert "counts only with isolation = 'process'" in told.err
+    assert "calculator" not in (folder / "agentos.toml").read_text()
 
 
 def test_adding_a_dotted_module(project, command):
@@ -652,3 +724,54 @@ def test_a_pack_that_cant_be_read_stops_nothing(project, line):
 
     assert ("packs/hello.py" in done.stdout, "Permission denied" in done.stdout) == (True, True), done
     assert "error: " not in done.stderr
+
+
+# -- packs that are installed and not in the manifest ------------------------------------------------------------------
+
+ANYTHING_INSTALLED = pytest.mark.parametrize(
+    "name", ["calculator", "agentos-pack-calculator", "agentos_pack_calculator"]
+)
+
+
+@ANYTHING_INSTALLED
+def test_an_installed_pack_is_shown_though_there_is_no_manifest(folder, command, name):
+    pytest.importorskip("agentos_pack_calculator")
+    told = command("packs", "show", name, "--probe", "--json").data
+
+    assert (told["key"], told["state"], told["probe"]["status"]) == ("calculator", "installed", "loaded")
+    assert told["distribution"].startswith("agentos-pack-calculator ")
+    assert "tool:calculate" in {f"{one['kind']}:{one['id']}" for one in told["probe"]["offers"]}
+    assert "agentos packs add calculator" in command("packs", "show", name).out
+
+
+def test_of_a_pack_in_the_manifest_its_entry_is_shown(project, command):
+    pytest.importorskip("agentos_pack_calculator")
+    project(more='[[packs]]\npackage = "calculator"\npriority = 7\n')
+
+    told = command("packs", "show", "calculator", "--json").data
+    assert (told["state"], told["entry"]["priority"]) == ("enabled", 7)
+
+
+def test_an_unknown_pack_is_told_with_the_nearest_that_is_installed(project, command):
+    pytest.importorskip("agentos_pack_calculator")
+    project("hello")
+
+    done = command("packs", "show", "calculater")
+    assert (done.code, "did you mean 'calculator'?" in done.err) == (1, True)
+
+
+@ANYTHING_INSTALLED
+def test_an_installed_pack_is_linted_though_there_is_no_manifest(folder, command, name):
+    pytest.importorskip("agentos_pack_calculator")
+    done = command("lint", name, "--json")
+
+    assert (done.code, done.data["failed"]) == (0, [])
+    assert {one["pack"] for one in done.data["findings"]} <= {"calculator"}
+
+
+def test_packs_of_the_manifest_and_installed_ones_are_linted_together(project, command):
+    pytest.importorskip("agentos_pack_calculator")
+    project("raises")
+    done = command("lint", "raises", "calculator", "--json")
+
+    assert [one["pack"] for one in done.data["failed"]] == ["raises.py"]

@@ -197,9 +197,14 @@ def test_secrets_tell_where_they_come_from_and_not_what_they_are(project, monkey
     monkeypatch.setenv("GIPHY_API_KEY", "swordfish-1")
     report = probed(project("gifs"))
 
-    assert report.stacks[0].entries[0].secrets == (
-        {"id": "giphy.apiKey", "optional": False, "origin": "the environment variable GIPHY_API_KEY"},
-    )
+    (secret,) = report.stacks[0].entries[0].secrets
+
+    assert {name: secret[name] for name in ("id", "optional", "origin")} == {
+        "id": "giphy.apiKey",
+        "optional": False,
+        "origin": "the environment variable GIPHY_API_KEY",
+    }
+    assert secret["definition"]["env_var"] == "GIPHY_API_KEY"
     assert "swordfish-1" not in repr(report)
 
 

@@ -32,7 +32,7 @@ def create_extension_pack(context):
     needed, wanted = ["giphy.apiKey"], [SecretRequirement("openai.apiKey", optional=True)]
     return ExtensionPack("gifs", "1.0", [
         Descriptor("tool", "gif", gif, required_secrets=needed),
-        Descriptor("persona", "helper", 1, required_secrets=wanted),
+        Descriptor("mood", "helper", 1, required_secrets=wanted),
     ])
 '''
 
@@ -369,7 +369,7 @@ def test_list_survives_a_pack_that_exits(tmp_path):
 def test_check_fails_while_something_waits_for_a_secret(project):
     done = project.run("secrets", "check")
 
-    assert (done.code, "agentos secrets set giphy.apiKey" in done.err) == (1, True)
+    assert (done.code, "agentos secrets add giphy.apiKey" in done.err) == (1, True)
     assert project.run("secrets", "check", GIPHY_API_KEY=VALUE).code == 0
 
 
@@ -555,7 +555,7 @@ DAMAGE = {
     "another key": (
         lambda data: (data / "secrets.key").write_text("00" * 32),
         "can't be decrypted",
-        "agentos secrets set giphy.apiKey",
+        "agentos secrets add giphy.apiKey",
     ),
     "garbage for a key": (
         lambda data: (data / "secrets.key").write_text("zz"),
@@ -664,3 +664,55 @@ def test_a_piped_value_that_is_no_utf_8_is_refused(project):
     )
 
     assert (done.returncode, b"it is no text in UTF-8" in done.stderr) == (2, True), done
+
+
+# -- secrets that only their pack describes ----------------------------------------------------------------------------
+
+GEO = """
+from agentos import Descriptor, ExtensionPack, SecretRequirement
+
+def create_extension_pack(context):
+    need = SecretRequirement("geo.apiKey", env="GEO_API_KEY", url="https://geo.example/keys")
+    return ExtensionPack("geo", "1.0", [Descriptor("mood", "locate", 1, required_secrets=[need])])
+"""
+
+
+@pytest.fixture
+def geo(tmp_path):
+    return Project(tmp_path, MANIFEST + '[[packs]]\nmodule = "geo.py"\n', geo=GEO)
+
+
+def test_a_described_secret_is_listed_with_its_variable_and_where_to_get_one(geo):
+    (row,) = geo.run("secrets", "list", "--json").json["secrets"]
+
+    assert (row["id"], row["variables"], row["docsUrl"]) == ("geo.apiKey", ["GEO_API_KEY"], "https://geo.example/keys")
+    assert row["isMissing"]
+
+
+def test_a_described_secret_is_found_in_its_variable(geo):
+    (row,) = geo.run("secrets", "list", "--json", GEO_API_KEY=VALUE).json["secrets"]
+
+    assert row["origin"] == "the environment variable GEO_API_KEY"
+
+
+def test_doctor_and_why_name_the_variable_of_a_described_secret(geo):
+    told = geo.run("doctor")
+
+    assert "or set GEO_API_KEY; get one at https://geo.example/keys" in " ".join(told.out.split())
+    assert "set GEO_API_KEY" in geo.run("why", "mood:locate").out
+
+
+def test_a_described_secret_is_set_by_the_name_of_its_variable_and_told_what_counts_before(geo):
+    done = geo.run("secrets", "set", "GEO_API_KEY", "--stdin", "--json", input=VALUE, GEO_API_KEY="another-value")
+
+    assert (done.json["id"], done.json["countsBefore"]) == ("geo.apiKey", "the environment variable GEO_API_KEY")
+
+
+def test_doctor_tells_of_one_variable_for_two_secrets(tmp_path):
+    packs = MANIFEST + '[[packs]]\nmodule = "geo.py"\n[[packs]]\nmodule = "maps.py"\n'
+    maps = GEO.replace("geo.apiKey", "maps.key").replace('"geo"', '"maps"').replace("locate", "draw")
+    told = Project(tmp_path, packs, geo=GEO, maps=maps).run("doctor", "--json", GEO_API_KEY=VALUE)
+
+    (trouble,) = told.json["troubles"]
+    assert (trouble["about"], trouble["level"]) == ("pack maps.py", "warning")
+    assert "the pack 'geo' for 'geo.apiKey'" in trouble["message"]

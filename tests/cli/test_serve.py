@@ -133,7 +133,7 @@ async def test_how_many_tools_are_listed_is_the_operators_choice(project):
         async with Client(server) as client:
             found[above] = {tool.name for tool in (await client.list_tools()).tools}
 
-    assert found["0"] == {"search_tools", "load_tools"}
+    assert found["0"] == {"search_tools", "load_tools", "call_tool"}
     assert "add" in found["never"]
 
 
@@ -354,7 +354,61 @@ def test_without_the_library_it_is_said_what_to_install(project, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp", None)
     done = project.run("serve", "--http")
 
-    assert (done.code, "pip install 'agentos[mcp]'" in done.err) == (3, True)
+    assert (done.code, "pip install 'agentos-host[mcp]'" in done.err) == (3, True)
+
+
+# -- its log, its name, its status -------------------------------------------------------------------------------------
+
+
+def test_lines_have_the_time(serving):
+    child = serving("--http", "--port", "0")
+    line = child.until("serving")
+    end(child)
+
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO agentos\.cli: serving \d+ tools at http://", line)
+
+
+@pytest.mark.parametrize("transport", [["--stdio"], ["--http", "--port", "0"]], ids=["stdio", "http"])
+def test_with_json_every_line_is_an_object(project, serving, transport):
+    (project.folder / "bad.py").write_text("raise ValueError('no luck')")
+    with (project.folder / "agentos.toml").open("a") as file:
+        file.write('\n[[packs]]\nmodule = "bad.py"\n')
+    child = serving(*transport, "--log-format", "json", "-v")
+    first = child.until("serving")
+    _, _, rest = child.end(signal.SIGTERM)
+    lines = [json.loads(line) for line in [first, *rest.splitlines()]]
+
+    assert all(set(line) == {"time", "level", "logger", "message"} for line in lines)
+    assert (lines[0]["level"], lines[0]["logger"]) == ("info", "agentos.cli")
+
+
+def test_with_json_the_reason_of_the_end_is_an_object_too(project):
+    (project.folder / "agentos.toml").write_text("packs = 3")
+    done = project.run("serve", "--log-format", "json")
+    line = json.loads(done.err.splitlines()[-1])
+
+    assert (done.code, line["level"], "packs" in line["message"]) == (3, "error", True)
+
+
+@pytest.mark.parametrize(("more", "name"), [("", "agentos"), ('name = "House tools"\n', "House tools")])
+async def test_the_manifest_says_what_the_server_is_called(project, more, name):
+    manifest = project.folder / "agentos.toml"
+    manifest.write_text(more + manifest.read_text())
+    argv = [*AGENTOS, "serve"]
+    server = StdioServerParameters(command=argv[0], args=argv[1:], cwd=project.folder, env=environment(project.env))
+    async with Client(server, mode="legacy") as client:
+        assert client.server_info.name == name
+
+
+@pytest.mark.parametrize(
+    ("options", "status"), [([], 401), (["--metrics", "anybody"], 200), (["--metrics", "off"], 404)]
+)
+def test_probes_answer_everybody_and_figures_whom_the_operator_says(project, serving, options, status):
+    project.run("serve", "tokens", "issue", "--token-file", "t.json", "--principal", "ann")
+    address = address_of(serving("--http", "--port", "0", "--token-file", "t.json", *options)).removesuffix("/mcp")
+    answers = [httpx2.get(address + path, trust_env=False) for path in ("/health", "/ready", "/metrics")]
+
+    assert [one.status_code for one in answers] == [200, 200, status]
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from agentos.cli.store_records import opened
 from agentos.secrets.vaults import SecretVault
 
 KEYED = PACK.replace(
-    '*tools, Descriptor("persona", "friendly", {})',
+    '*tools, Descriptor("mood", "friendly", {})',
     '*(Descriptor("tool", one.name, one, required_secrets=["openai.apiKey"]) if one is add else one for one in tools)',
 )
 SWITCHED = MANIFEST.replace('module = "pack.py"', 'module = "pack.py"\nenabled = {}')

@@ -1,5 +1,6 @@
 """The first hour: init, new pack, and what counts afterwards."""
 
+import json
 import re
 import subprocess
 import sys
@@ -207,6 +208,41 @@ def test_a_wrapper_wraps_the_tool_that_is_named(folder, command):
     command("new", "pack", "my-cache", "--flavour", "wrapper", "--tool", "find_pets")
 
     assert '"find_pets"' in (folder / "my-cache" / "agentos_pack_my_cache" / "__init__.py").read_text()
+
+
+_MAIL = '''
+from agentos import ExtensionPack, tool
+
+@tool(effect="destructive", required_access=["mail.send"])
+async def send_mail(to: list[str], text: str = "") -> str:
+    """Send."""
+    return "sent"
+
+def create_extension_pack():
+    return ExtensionPack("mail", "1", [send_mail])
+'''
+
+
+def test_a_wrapper_is_written_for_the_tool_as_the_manifest_has_it(folder, command):
+    (folder / "mail.py").write_text(_MAIL)
+    (folder / "agentos.toml").write_text('[[packs]]\nmodule = "./mail.py"\n')
+    command("new", "pack", "careful", "--flavour", "wrapper", "--tool", "send_mail")
+    made = (folder / "careful" / "agentos_pack_careful" / "__init__.py").read_text()
+    schema = json.loads((folder / "careful" / "tests" / "beneath.json").read_text())
+    said = tomllib.loads((folder / "careful" / "conformance.toml").read_text())
+
+    assert '@tool(effect="destructive", required_access=["mail.send"], name="send_mail", wraps=True)' in made
+    assert "PUBLIC" not in made
+    assert set(schema["properties"]) == {"to", "text"}
+    assert list(said["samples"]["send_mail"]) == ["to"]
+
+
+def test_a_wrapper_of_a_tool_that_the_manifest_lacks_says_so(folder, command):
+    (folder / "agentos.toml").write_text("packs = []\n")
+    told = command("new", "pack", "careful", "--flavour", "wrapper", "--tool", "send_mail")
+
+    assert told.code == 0
+    assert "no tool of this manifest is called send_mail" in told.err
 
 
 def test_a_tool_that_cant_be_named_so_is_refused(folder, command):

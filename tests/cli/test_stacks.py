@@ -56,11 +56,9 @@ def test_stacks_draws_every_stack_strongest_first(project):
 
 
 def test_stacks_of_one_kind(project):
-    told = project.run("stacks", "persona", "--json").json
+    told = project.run("stacks", "mood", "--json").json
 
-    assert [(stack["kind"], stack["id"], stack["active"]) for stack in told["stacks"]] == [
-        ("persona", "friendly", "demo")
-    ]
+    assert [(stack["kind"], stack["id"], stack["active"]) for stack in told["stacks"]] == [("mood", "friendly", "demo")]
 
 
 def test_stacks_of_an_unknown_kind_suggests_the_nearest(project):
@@ -141,7 +139,7 @@ def test_why_names_the_secret_that_is_missing_and_the_way_to_set_it(project):
     done = project.run("why", "gated")
 
     assert "tool:gated: nobody is active" in done.out
-    assert "agentos secrets set giphy.apiKey" in done.out
+    assert "agentos secrets add giphy.apiKey" in done.out
 
 
 @pytest.mark.parametrize("name", ["", ":", "tool:", ":add"])
@@ -164,7 +162,7 @@ def test_why_takes_every_name_that_agentos_prints(project, name):
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("toool:wipe", "tool:wipe"), ("demmo:wipe", "demo:wipe"), ("persona:frendly", "persona:friendly")],
+    [("toool:wipe", "tool:wipe"), ("demmo:wipe", "demo:wipe"), ("mood:frendly", "mood:friendly")],
 )
 def test_why_of_an_unknown_kind_or_pack_suggests_the_nearest(project, name, meant):
     done = project.run("why", name)
@@ -195,7 +193,7 @@ def test_why_tells_what_the_host_denies(project):
 
 def test_access_is_about_tools_in_force(project):
     assert project.run("why", "tool:gated", "--principal", "ann", "--json").json["access"] is None
-    assert project.run("why", "persona:friendly", "--principal", "ann", "--json").json["access"] is None
+    assert project.run("why", "mood:friendly", "--principal", "ann", "--json").json["access"] is None
 
 
 @pytest.mark.parametrize(("bad", "status"), [(EXITS, "exited"), ("raise ValueError('no')", "failed")])

@@ -392,6 +392,26 @@ def test_without_a_terminal_a_call_waits_and_says_how_to_approve_it(project):
     assert [one["id"] for one in project.run("approvals", "list", "--json").json["proposals"]] == [id]
 
 
+def hinted(text):
+    """Return the commands that a hint names, as they can be typed."""
+    return [shlex.split(one)[1:] for one in re.findall(r"`(agentos [^`]*)`", text)]
+
+
+@pytest.mark.parametrize("principal", [(), ("--principal", "ann")], ids=["the host", "ann"])
+@pytest.mark.parametrize("manifest", [(), ("--manifest", "my manifest.toml")], ids=["found", "named"])
+@pytest.mark.parametrize("call", [("note", "text=hi"), ("wipe", "what=all")], ids=["mutate", "destructive"])
+def test_the_hint_of_a_call_that_waits_works_as_it_is_printed(project, call, manifest, principal):
+    project.write("agentos.toml", MANIFEST.replace('"notes:write"', '"notes:write", "notes:delete"'))
+    if manifest:
+        (project.folder / "agentos.toml").rename(project.folder / manifest[1])
+    waiting = project.run("tools", "call", *call, *principal, *manifest)
+    show, approve = hinted(waiting.err)
+    shown = project.run(*show)
+    done = project.run(*approve)
+
+    assert (waiting.code, shown.code, done.code) == (4, 0, 0), (waiting, shown, done)
+
+
 def test_people_are_told_the_same(project):
     done = project.run("tools", "call", "note", "text=hi")
 
@@ -637,3 +657,85 @@ def test_putting_a_call_off_is_no_error(project, terminal):
     told = terminal("--no-color", "tools", "call", "note", "text=hi", inputs=[("[l]ater? ", "l\n")])
 
     assert (told.code, "it waits for approval as" in " ".join(told.split()), "error:" in told) == (4, True, False)
+
+
+# -- large results -----------------------------------------------------------------------------------------------------
+
+BIG = """
+from agentos import PUBLIC, ExtensionPack, ToolResult, tool
+
+
+@tool(effect="read", required_access=PUBLIC)
+async def big(n: int) -> str:
+    \"\"\"Return a long text.\"\"\"
+    return "x" * n
+
+
+@tool(effect="read", required_access=PUBLIC)
+async def listed(n: int) -> list[int]:
+    \"\"\"Return many numbers.\"\"\"
+    return list(range(n))
+
+
+@tool(effect="read", required_access=PUBLIC)
+async def told(n: int) -> ToolResult:
+    \"\"\"Say much about little.\"\"\"
+    return ToolResult.ok({"n": n}, "x" * n)
+
+
+@tool(effect="mutate", required_access=PUBLIC)
+async def write(n: int) -> str:
+    \"\"\"Write, and return a long text.\"\"\"
+    return "x" * n
+
+
+def create_extension_pack(context):
+    return ExtensionPack("large", "1.0", [big, listed, told, write])
+"""
+WITH_BIG = MANIFEST.replace("pack.py", "large.py")
+
+
+@pytest.fixture
+def large(tmp_path):
+    return Project(tmp_path, WITH_BIG, large=BIG)
+
+
+def test_a_result_is_written_whole(large):
+    n = 70_000
+
+    assert (large.run("tools", "call", "big", f"n={n}").out) == "x" * n + "\n"
+    assert (large.run("tools", "call", "told", f"n={n}").out) == "x" * n + "\n"
+    assert json.loads(large.run("tools", "call", "listed", f"n={n}").out) == list(range(n))
+    assert large.run("tools", "call", "big", f"n={n}", "--json").json["content"] == "x" * n
+
+
+def test_the_result_of_what_was_approved_is_written_whole(large):
+    waiting = large.run("tools", "call", "write", "n=70000", "--json").json["proposal"]
+
+    assert large.run("approvals", "approve", waiting, "--yes").out == "x" * 70_000 + "\n"
+    assert large.run("tools", "call", "write", "n=70001", "--yes").out == "x" * 70_001 + "\n"
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["people", "programs"])
+@pytest.mark.parametrize("tool", ["big", "told"])
+def test_a_result_that_is_cut_ends_with_another_exit_code_and_names_the_limit(large, tool, as_json):
+    done = large.run("tools", "call", tool, "n=2000001", *as_json)
+
+    assert done.code == 1
+    assert "the call succeeded, but its result of 200000" in done.err
+    assert "`limits.output` in the manifest" in done.err or "`limits.content` in the manifest" in done.err
+
+
+def test_the_limit_is_in_the_manifest(large):
+    large.write("agentos.toml", WITH_BIG + "[limits]\noutput = 3000000\n")
+
+    assert large.run("tools", "call", "big", "n=2000001").out == "x" * 2_000_001 + "\n"
+    large.write("agentos.toml", WITH_BIG + "[limits]\noutput = 1000\ncontent = 1000\n")
+    assert large.run("tools", "call", "big", "n=2000").code == 1
+
+
+def test_a_limit_that_is_misspelt_is_told_with_the_nearest_name(large):
+    large.write("agentos.toml", WITH_BIG + "[limits]\ncontents = 3000000\n")
+    done = large.run("tools", "list")
+
+    assert (done.code, "limits.contents" in done.err, "content" in done.err) == (3, True, True)

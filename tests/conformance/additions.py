@@ -1,9 +1,9 @@
 """What the scenarios ask for and agentos has no word for: a host may add it to the SDK's server by itself.
 
-The suite was made for SDKs. It wants tools that talk to the client in the middle of a call, results with pictures and
-sound, prompts with arguments, resources of any address, completion, and log levels. Here they are beside everything
-that agentos serves, on the same server and through the same transport. The tools are tools of a pack still: a call of
-one passes through the whole of agentos, and only what it says to the client is carried around it.
+The suite was made for SDKs. It wants tools that talk to the client in the middle of a call, prompts with arguments,
+resources of any address, completion, and log levels. Here they are beside everything that agentos serves, on the same
+server and through the same transport. The tools are tools of a pack still: a call of one passes through the whole of
+agentos, and only what it says to the client is carried around it.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 import mcp_types as types
-from fixture_pack import fixture, note
+from fixture_pack import PNG, fixture, note
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
@@ -26,8 +26,6 @@ warnings.simplefilter("ignore", MCPDeprecationWarning)  # sampling and logging a
 
 Context = ServerRequestContext[Any, Any]
 
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
-WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA=="
 _MARK = "conformance"
 
 # -- beside a call -------------------------------------------------------------------------------------------------
@@ -96,10 +94,6 @@ def _shaped(result: Any) -> HandlerResult:
     return {**rest, **told}
 
 
-def _content(*blocks: Mapping[str, Any]) -> dict[str, Any]:
-    return {_MARK: {"content": list(blocks), "isError": False}}
-
-
 def _asking(state: str | None = None, **requests: Mapping[str, Any]) -> dict[str, Any]:
     told = {"resultType": "input_required", "inputRequests": requests}
     return {_MARK: told if state is None else {**told, "requestState": state}}
@@ -117,10 +111,9 @@ def _sampling(text: str) -> dict[str, Any]:
 
 _ROOTS = {"method": "roots/list", "params": {}}
 
-# -- results that are more than text -------------------------------------------------------------------------------
+# -- content that is more than text --------------------------------------------------------------------------------
 
 _IMAGE = {"type": "image", "data": PNG, "mimeType": "image/png"}
-_SOUND = {"type": "audio", "data": WAV, "mimeType": "audio/wav"}
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -129,31 +122,6 @@ def _text(text: str) -> dict[str, Any]:
 
 def _embedded(uri: str, mime_type: str, text: str) -> dict[str, Any]:
     return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": text}}
-
-
-@fixture()
-async def test_image_content() -> dict[str, Any]:
-    """Return a picture."""
-    return _content(_IMAGE)
-
-
-@fixture()
-async def test_audio_content() -> dict[str, Any]:
-    """Return a sound."""
-    return _content(_SOUND)
-
-
-@fixture()
-async def test_embedded_resource() -> dict[str, Any]:
-    """Return a resource."""
-    return _content(_embedded("test://embedded-resource", "text/plain", "This is an embedded resource content."))
-
-
-@fixture()
-async def test_multiple_content_types() -> dict[str, Any]:
-    """Return a text, a picture and a resource."""
-    resource = _embedded("test://mixed-content-resource", "application/json", '{"test":"data","value":123}')
-    return _content(_text("Multiple content types test:"), _IMAGE, resource)
 
 
 # -- talking to the client while a call waits (handshake era) --------------------------------------------------------
@@ -296,10 +264,6 @@ async def test_input_required_result_capabilities() -> Any:
 
 
 TOOLS = [
-    test_image_content,
-    test_audio_content,
-    test_embedded_resource,
-    test_multiple_content_types,
     test_tool_with_logging,
     test_sampling,
     test_elicitation,

@@ -4,16 +4,19 @@ Some scenarios pass although what they call is missing, so every fixture notes t
 """
 
 import asyncio
+import base64
 import functools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from agentos import PUBLIC, ExtensionPack, PackContext, Tool, ToolContext, Toolset, tool
+from agentos import PUBLIC, ExtensionPack, Media, PackContext, Tool, ToolContext, Toolset, tool
 
 SIMPLE_TEXT = "This is a simple text response for testing."
 ERROR_TEXT = "This tool intentionally returns an error for testing"
 PROMPT_TEXT = "These tools are called by the conformance suite."
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA=="
 
 _calls: Path | None = None
 
@@ -75,6 +78,36 @@ async def test_logging_tool(*, context: ToolContext) -> str:
     for step in ("begins", "goes on", "ends"):
         context.logger.info("the tool %s", step)
     return "logged"
+
+
+# -- results that are more than text -------------------------------------------------------------------------------
+
+_IMAGE = Media("image/png", base64.b64decode(PNG))
+
+
+@fixture()
+async def test_image_content() -> Media:
+    """Return a picture."""
+    return _IMAGE
+
+
+@fixture()
+async def test_audio_content() -> Media:
+    """Return a sound."""
+    return Media("audio/wav", base64.b64decode(WAV))
+
+
+@fixture()
+async def test_embedded_resource() -> Media:
+    """Return a file."""
+    return Media("text/plain", b"This is an embedded resource content.", name="embedded.txt")
+
+
+@fixture()
+async def test_multiple_content_types() -> list[str | Media]:
+    """Return a text, a picture and a file."""
+    file = Media("application/json", b'{"test":"data","value":123}', name="mixed.json")
+    return ["Multiple content types test:", _IMAGE, file]
 
 
 # -- calls that a person has to approve ----------------------------------------------------------------------------
@@ -198,6 +231,7 @@ async def test_trigger_prompt_change() -> str:
 CALLED = Toolset(
     "called", [test_simple_text, test_error_handling, test_tool_with_progress, test_logging_tool], PROMPT_TEXT
 )
+MORE_THAN_TEXT = [test_image_content, test_audio_content, test_embedded_resource, test_multiple_content_types]
 APPROVED = [
     test_streaming_elicitation,
     test_input_required_result_elicitation,
@@ -214,7 +248,7 @@ def create_extension_pack() -> ExtensionPack:
     return ExtensionPack(
         "conformance",
         "1.0",
-        [CALLED, *APPROVED, *OTHERS],
+        [CALLED, *MORE_THAN_TEXT, *APPROVED, *OTHERS],
         description="What the conformance suite calls.",
         on_activate=_hooked.append,
     )

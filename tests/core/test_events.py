@@ -147,9 +147,10 @@ async def test_descriptor_activated_names_who_was_active_before(manager, recorde
 
 
 async def test_descriptor_activated_is_told_of_a_wrapped_entry_too(manager, recorder):
+    await manager.load_pack(pack("ground", descriptor("x", priority=-5)))
     await manager.load_pack(pack("top", descriptor("x", wraps=True, priority=5)))
     await manager.load_pack(pack("base", descriptor("x")))
-    event = recorder.of("descriptor:activated")[1]
+    event = recorder.of("descriptor:activated")[2]
 
     assert (event.pack, event.entry.state, event.previous.source.pack) == ("base", "wrapped", "top")
 
@@ -198,10 +199,11 @@ async def test_descriptor_deactivated_tells_what_the_hook_raised(manager, record
 
 
 async def test_descriptor_deactivated_of_a_wrapped_entry_names_the_one_that_was_active(manager, recorder):
+    await manager.load_pack(pack("ground", descriptor("x", priority=-5)))
     await manager.load_pack(pack("base", descriptor("x")))
     await manager.load_pack(pack("top", descriptor("x", wraps=True)))
     await manager.unload("base")
-    (event,) = recorder.of("descriptor:deactivated")
+    event = recorder.of("descriptor:deactivated")[-1]
 
     assert (event.pack, event.previous.source.pack) == ("base", "top")
 

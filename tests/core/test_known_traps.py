@@ -493,7 +493,7 @@ async def test_the_last_hook_of_a_pack_can_still_read_its_secrets():
         ("tools", "tool"),
         ("guardrails", "guardrail"),
         ("responses", "response-processor"),
-        ("persona", "persona"),
+        ("mood", "mood"),
         ("my own kind", "my own kind"),
     ],
 )

@@ -17,6 +17,7 @@ from kit import descriptor, pack, states
 
 from agentos import (
     AgentOS,
+    Confinement,
     Descriptor,
     DescriptorError,
     ExtensionManager,
@@ -25,6 +26,7 @@ from agentos import (
     Override,
     Overrides,
     PackEntry,
+    WorkerLimits,
 )
 
 pytestmark = pytest.mark.anyio
@@ -650,6 +652,95 @@ def test_every_mistake_in_an_entry_made_in_python_is_reported_at_once():
         "permissions",
         "options.secrets.demo.key",
     }
+
+
+# -- processes of their own ----------------------------------------------------------------------------------------
+
+IN_A_PROCESS = {
+    "package": "search",
+    "isolation": "process",
+    "python": "python3.12",
+    "requirements": ["httpx<0.28"],
+    "worker": {"memory": 2**29, "cpuSeconds": 60, "openFiles": 64, "confine": {"network": False, "write": ["data"]}},
+    "eager": True,
+    "mountTimeout": 5,
+}
+
+
+def test_what_is_said_of_a_packs_process_is_what_its_entry_says():
+    [entry] = ExtensionManifest.from_dict({"packs": [IN_A_PROCESS]}).packs
+
+    assert (entry.python, entry.requirements, entry.eager, entry.mount_timeout) == (
+        "python3.12",
+        ("httpx<0.28",),
+        True,
+        5.0,
+    )
+    confine = Confinement(network=False, write=["data"])
+    assert entry.worker == WorkerLimits(memory=2**29, cpu_seconds=60, open_files=64, confine=confine)
+
+
+def test_what_nobody_says_of_a_packs_process_has_a_default():
+    entry = PackEntry(package="search", isolation="process")
+
+    assert (entry.python, entry.requirements, entry.eager, entry.mount_timeout) == (None, (), False, 3.0)
+    assert entry.worker == WorkerLimits(memory=None, cpu_seconds=None, open_files=256, message=2**23, confine=None)
+
+
+@pytest.mark.parametrize("field", ["python", "requirements", "worker", "eager", "mountTimeout"])
+def test_what_counts_for_a_process_is_refused_for_a_pack_in_the_hosts(field):
+    found = problems_of(ExtensionManifest.from_dict, {"packs": [{"package": "search", field: IN_A_PROCESS[field]}]})
+
+    assert found.keys() == {f"packs[0].{field}"}
+    assert "counts only with isolation = 'process'" in found[f"packs[0].{field}"][0]
+
+
+def test_every_mistake_about_a_process_is_reported_at_once():
+    worker = {"cpu_seconds": 1, "memory": 1, "confine": {"network": "no", "write": [""]}}
+    said = {"package": "p", "isolation": "process", "python": "", "requirements": ["-r x"], "worker": worker}
+
+    found = problems_of(ExtensionManifest.from_dict, {"packs": [said | {"mountTimeout": 0}]})
+
+    assert found.keys() == {
+        "packs[0].python",
+        "packs[0].requirements[0]",
+        "packs[0].mountTimeout",
+        "packs[0].worker.memory",
+        "packs[0].worker.cpu_seconds",
+        "packs[0].worker.confine.network",
+        "packs[0].worker.confine.write[0]",
+    }
+
+
+def test_every_mistake_about_a_process_in_python_is_reported_at_once():
+    found = problems_of(
+        PackEntry, package="p", isolation="process", python=" ", requirements=["??"], worker=3, mount_timeout=0
+    )
+
+    assert found.keys() == {"python", "requirements[0]", "worker", "mount_timeout"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "path"),
+    [
+        ({"memory": 1}, "memory"),
+        ({"cpu_seconds": 0.5}, "cpu_seconds"),
+        ({"open_files": True}, "open_files"),
+        ({"message": None}, "message"),
+        ({"confine": 3}, "confine"),
+        ({"confine": {"network": 1}}, "network"),
+        ({"confine": {"write": "data"}}, "write"),
+        ({"confine": {"write": [3]}}, "write"),
+        ({"confine": {"read": ["data"]}}, "confine.read"),
+    ],
+)
+def test_limits_of_a_process_that_can_not_be_are_refused(limits, path):
+    assert path in problems_of(WorkerLimits, **limits)
+
+
+def test_limits_of_a_process_may_be_a_mapping_of_their_fields():
+    assert PackEntry(package="p", isolation="process", worker={"message": 2**20}).worker.message == 2**20
+    assert "worker.memry" in problems_of(PackEntry, package="p", isolation="process", worker={"memry": 1})
 
 
 # -- priorities ----------------------------------------------------------------------------------------------------

@@ -904,13 +904,32 @@ async def test_a_catalog_can_be_given_in_many_ways(tmp_path, monkeypatch, kind):
         assert reader.context.secret(ID) == "from the environment"
 
 
-async def test_a_catalog_that_is_given_stands_in_place_of_the_shipped_one(monkeypatch):
+async def test_a_catalog_that_is_given_is_added_to_the_shipped_one(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
     reader = Reader("openai.apiKey")
     async with ExtensionManager(catalog=CATALOG) as manager:
         await manager.load(reader.entry())
 
-        assert reader.state(manager) == "gated"
+        assert reader.context.secret("openai.apiKey") == "from-the-environment"
+
+
+async def test_an_id_of_a_catalog_that_is_given_replaces_the_shipped_one(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "of the shipped variable")
+    monkeypatch.setenv("AGENTOS_DEMO_KEY", "of the given one")
+    reader = Reader("openai.apiKey")
+    async with ExtensionManager(catalog={"openai.apiKey": "AGENTOS_DEMO_KEY"}) as manager:
+        await manager.load(reader.entry())
+
+        assert reader.context.secret("openai.apiKey") == "of the given one"
+
+
+async def test_a_variable_of_the_shipped_catalog_can_be_given_to_another_id(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
+    reader = Reader("demo.key")
+    async with ExtensionManager(catalog={"demo.key": "OPENAI_API_KEY"}) as manager:
+        await manager.load(reader.entry())
+
+        assert reader.context.secret("demo.key") == "from-the-environment"
 
 
 def problems_of_catalog(catalog):
@@ -998,7 +1017,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
     subprocess.run([*command, "--wheel-dir", str(folder), str(ROOT)], check=True, capture_output=True, cwd=folder)
-    return next(folder.glob("agentos-*.whl"))
+    return next(folder.glob("agentos_host-*.whl"))
 
 
 def test_the_wheel_has_the_catalog_and_the_schemas_as_they_are_here(wheel):

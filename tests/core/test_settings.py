@@ -6,7 +6,7 @@ import pytest
 
 from agentos import PUBLIC, AgentOS, Budget, ExtensionPack, ToolCall, tool
 from agentos.access.policy import Policy
-from agentos.model.settings import UNSET, Settings
+from agentos.model.settings import UNSET, ResultLimits, Settings
 
 NOW = 1_800_000_000.0
 
@@ -72,3 +72,52 @@ async def test_a_time_that_is_given_counts_in_every_store(tmp_path):
 def test_a_policy_takes_budgets_in_every_form():
     for budget, limits in (({"calls": 5}, (Budget(calls=5),)), (None, ()), ([Budget(calls=2)], (Budget(calls=2),))):
         assert Policy.of(Settings().overlaid(budget=budget), is_durable=False).budgets == limits
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+@tool(effect="read", required_access=PUBLIC)
+async def big(n: int) -> str:
+    """Return a long text."""
+    return "x" * n
+
+
+async def content_of(n, **options):
+    async with AgentOS(**options) as host:
+        await host.tools_service().sync([big])
+        return await host.tools.process_tool_call(ToolCall("big", {"n": n}))
+
+
+async def test_a_model_is_given_sixty_thousand_characters_and_told_which_setting_that_is():
+    result = await content_of(60_001)
+
+    assert len(result.content) == 60_000
+    assert "60000 of 60001 characters are shown (setting `limits.content`)" in result.content
+    assert len(result.output) == 60_001
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"limits": {"content": 100_000}},
+        {"limits": ResultLimits(content=100_000)},
+        {"extension_manifest": {"packs": [], "limits": {"content": 100_000}}},
+        {"extension_manifest": {"packs": [], "limits": {"content": 1_000}}, "limits": {"content": 100_000}},
+    ],
+    ids=["mapping", "limits", "manifest", "both"],
+)
+async def test_limits_are_settings(options):
+    assert (await content_of(60_001, **options)).content == "x" * 60_001
+
+
+async def test_an_output_that_is_dropped_names_its_setting():
+    result = await content_of(5_000, limits={"content": 2_000, "output": 3_000})
+
+    assert "was too large to keep (setting `limits.output`)" in result.content
+
+
+@pytest.mark.parametrize("wrong", [{"content": 5}, {"output": 1.5}, {"state": True}, {"contents": 5_000}, 7], ids=str)
+def test_limits_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match="limits"):
+        AgentOS(limits=wrong)

@@ -12,6 +12,7 @@ from kit import Boom
 from thorough import examples
 
 from agentos import Descriptor, EntryState, ExtensionManager, ExtensionPack, HookError, PackEntry
+from agentos.stacks.reasons import HOLLOW
 
 IDS = ("x", "y")
 SECRETS = ("giphy.apiKey", "github.token")
@@ -166,7 +167,7 @@ class Stacks(RuleBasedStateMachine):
         for entry in self.ranked(id):
             if self.eligible(entry) and (not chain or chain[-1].spec.wraps):
                 chain.append(entry)
-        return chain
+        return [] if chain and chain[-1].spec.wraps else chain  # what wraps nothing is gated
 
     def settle(self, must=None):
         """Find who is in force; False if an entry of *must* would fail on the way."""
@@ -359,6 +360,8 @@ class Stacks(RuleBasedStateMachine):
         eligible = [one for one in ranked if self.eligible(one)]
         if model not in eligible:
             return None
+        if not chain:
+            return HOLLOW
         if model is not chain[0]:
             if model in chain:
                 return f"wrapped by {chain[chain.index(model) - 1].pack} 1.0, which calls it"

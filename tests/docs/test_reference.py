@@ -3,7 +3,11 @@
 import importlib
 import inspect
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+import attrs
 import pytest
 
 import agentos
@@ -11,6 +15,7 @@ from agentos.cli.command_list import COMMANDS
 from agentos.cli.layered_config import VARIABLES
 from agentos.secrets.catalog import SecretCatalog
 
+ROOT = Path(__file__).parents[2]
 DIRECTIVE = re.compile(r"^:+\{py:(?:class|exception|function|data)\} (\w+).*\n:module: ([\w.]+)$", re.MULTILINE)
 
 
@@ -102,6 +107,42 @@ def test_every_exception_is_described(reference):
     ours = [one for one in errors if isinstance(one, type) and issubclass(one, agentos.AgentOSError)]
 
     assert [one.__name__ for one in ours if f"`agentos.{one.__name__}`" not in reference["errors.md"]] == []
+
+
+def test_the_pages_that_git_has_are_as_the_code_is():
+    """`make reference` writes them. Python writes types in other words from one version to the next."""
+    argv = [sys.executable, "-m", "_generate", "check"]
+    done = subprocess.run(argv, cwd=ROOT / "docs", capture_output=True, text=True, check=False)
+    is_oldest = sys.version_info[:2] == (3, 11)
+
+    assert done.stderr == ""
+    assert [line for line in done.stdout.splitlines() if is_oldest or "/names/" not in line] == []
+
+
+def test_every_public_name_stands_in_the_pages_that_git_has():
+    text = "\n".join(file.read_text("utf-8") for file in (ROOT / "docs" / "reference" / "names").glob("*.md"))
+
+    assert [name for name in agentos.__all__ if f"\n## `{name}`\n" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("context", "column"), [(agentos.PackContext, 2), (agentos.LifecycleContext, 3)], ids=["pack", "descriptor"]
+)
+def test_the_guide_to_packs_says_what_a_context_has(context, column):
+    guide = (ROOT / "docs" / "packs.md").read_text("utf-8")
+    rows = [line.strip("| ").split(" | ") for line in re.findall(r"^\| `\w+(?:\(id\))?` \| .*", guide, re.MULTILINE)]
+    told = {row[0].strip("`").removesuffix("(id)") for row in rows if len(row) == 4 and row[column] != "no"}
+    fields = {field.name for field in attrs.fields(context)}
+
+    assert told == {name for name in {*dir(context), *fields} if not name.startswith("_")}
+
+
+def test_a_long_signature_has_a_parameter_in_each_line(generate):
+    head = "f(" + ", ".join(f"name_{number}: dict[str, int] = (1, 2)" for number in range(4)) + ") -> list[str]"
+    written = generate.markdown.plain(f":::{{py:function}} {head}\n:module: m\n:async:\n\nSay it.\n:::\n")
+
+    assert written.startswith("## `f`\n\n```python\nasync def f(\n    name_0: dict[str, int] = (1, 2),\n")
+    assert written.endswith(",\n) -> list[str]\n```\n\nSay it.\n")
 
 
 def test_writing_leaves_what_did_not_change_alone(generate, reference, monkeypatch, tmp_path):

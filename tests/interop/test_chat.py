@@ -429,4 +429,4 @@ def test_the_example_says_how_to_install_the_sdk(tmp_path):
     )
 
     assert done.returncode != 0
-    assert "pip install 'agentos[openai]'" in done.stderr
+    assert "pip install 'agentos-host[openai]'" in done.stderr

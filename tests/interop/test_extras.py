@@ -17,7 +17,7 @@ async def test_a_missing_library_says_which_extra_to_install(host, monkeypatch, 
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
 
-    with pytest.raises(ImportError, match=rf"pip install 'agentos\[{extra}\]'"):
+    with pytest.raises(ImportError, match=rf"pip install 'agentos-host\[{extra}\]'"):
         import_extra(module, extra)
 
 

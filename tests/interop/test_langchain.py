@@ -10,7 +10,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from agentos import PUBLIC, Principal, Tool, ToolResult
+from agentos import PUBLIC, Media, Principal, Tool, ToolResult, tool
 from agentos.interop import as_langchain_tools
 
 
@@ -109,3 +109,20 @@ async def test_a_tool_that_is_gone_says_so(host):
     await host.tools_service().unregister_tool("add")
 
     assert "UnknownTool" in await tool.ainvoke({"a": 1})
+
+
+@tool(effect="read", required_access=PUBLIC)
+async def shoot() -> list[Media]:
+    """Take a picture."""
+    return [Media("image/png", b"PNG", name="shot.png"), Media("audio/wav", b"WAV", name="click.wav")]
+
+
+async def test_images_of_a_result_are_blocks_where_that_is_wanted(host):
+    await host.tools_service().sync([shoot])
+    blocks = (await as_langchain_tools(host, media=True)[0].ainvoke(call({}, "shoot"))).content_blocks
+    text = (await as_langchain_tools(host)[0].ainvoke(call({}, "shoot"))).content
+
+    assert [block["type"] for block in blocks] == ["text", "image"]
+    assert (blocks[1]["base64"], blocks[1]["mime_type"]) == ("UE5H", "image/png")
+    assert "[audio audio/wav click.wav, 3 bytes]" in blocks[0]["text"]
+    assert "shot.png" in text

@@ -10,7 +10,7 @@ from pydantic_ai import Agent, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
-from agentos import PUBLIC, Principal, Tool, Toolset
+from agentos import PUBLIC, Media, Principal, Tool, Toolset, tool
 from agentos.interop import as_toolset
 
 
@@ -151,3 +151,21 @@ async def test_an_ordered_tool_runs_alone(host):
 
 async def test_a_toolset_has_an_id(host):
     assert [as_toolset(host).id, as_toolset(host, id="mine").id] == ["agentos", "mine"]
+
+
+@tool(effect="read", required_access=PUBLIC)
+async def shoot() -> list[Media]:
+    """Take a picture."""
+    return [Media("image/png", b"PNG", name="shot.png"), Media("audio/wav", b"WAV", name="click.wav")]
+
+
+@pytest.mark.parametrize("media", [True, False])
+async def test_images_of_a_result_are_handed_on(host, media):
+    await host.tools_service().sync([shoot])
+    _, parts = await played(host, ("shoot", {}), media=media)
+    (given,) = returned(parts)
+
+    text, *images = given if media else [given]
+    assert "[audio audio/wav click.wav, 3 bytes]" in text
+    assert "shot.png" in text
+    assert [(one.media_type, one.data) for one in images] == ([("image/png", b"PNG")] if media else [])

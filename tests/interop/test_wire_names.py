@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -53,3 +54,42 @@ def test_the_order_of_a_list_does_not_change_its_names(names, random):
     random.shuffle(shuffled)
 
     assert WireNames.of(sorted(names)) == WireNames.of(shuffled)
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [
+        ("users.list", "users_list"),
+        ("mcp/files:read", "mcp_files_read"),
+        ("a b", "a_b"),
+        ("größer", "gr_er"),
+        ("2fa", "t_2fa"),
+        ("-a-", "a"),
+        ("a" * 64, "a" * 64),
+    ],
+)
+def test_a_name_carries_no_hash_if_it_is_the_only_one(name, wire):
+    assert WireNames.of([name, "other"]).to_wire[name] == wire_name(name) == wire
+
+
+@pytest.mark.parametrize("name", ["a" * 65, "a." * 40, "名前", "...", "", "_" * 70])
+def test_a_name_that_does_not_fit_carries_a_hash(name):
+    made = WireNames.of([name]).to_wire[name]
+
+    assert re.search(r"_[0-9a-f]{8}$", made)
+    assert FITS.fullmatch(made)
+
+
+def test_names_that_would_be_the_same_carry_a_hash_each():
+    made = WireNames.of(["users.list", "users/list", "users:get"]).to_wire
+
+    assert re.fullmatch(r"users_list_[0-9a-f]{8}", made["users.list"])
+    assert re.fullmatch(r"users_list_[0-9a-f]{8}", made["users/list"])
+    assert (len(set(made.values())), made["users:get"]) == (3, "users_get")
+
+
+def test_a_name_that_fits_keeps_it_and_the_other_carries_a_hash():
+    made = WireNames.of(["users.list", "users_list"]).to_wire
+
+    assert made["users_list"] == "users_list"
+    assert re.fullmatch(r"users_list_[0-9a-f]{8}", made["users.list"])

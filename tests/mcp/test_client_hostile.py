@@ -14,7 +14,8 @@ from kit import Recorder
 
 from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.unreadable_tools import UNREADABLE, readable_list
-from agentos.mcp.json_rpc import LineSplitter, failure_answer
+from agentos.mcp.json_rpc import failure_answer
+from agentos.processes.lines import LineSplitter
 
 SMALL = attrs.evolve(FAST, message=1024 * 1024)
 """A megabyte is the longest message: what is longer is thrown away, as with the real limit."""

@@ -34,9 +34,8 @@ from bridging import (
 from kit import Recorder, states
 
 from agentos import AgentOS, Descriptor, ExtensionManifest, ExtensionPack, PackEntry, Tool
-from agentos.mcp.client.backoff import Backoff
-from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.server_text import ServerText
+from agentos.processes.backoff import Backoff
 
 SLOW = attrs.evolve(FAST, first_delay=30.0)
 """Once down, down for the whole test."""
@@ -422,7 +421,7 @@ async def test_a_server_that_another_pack_loads_is_there_at_once():
 
 
 def test_delays_double_up_to_their_bound_with_jitter():
-    backoff = Backoff(ServerLimits())
+    backoff = Backoff(0.5, 30.0, jitter=0.5)
     delays = [backoff.next() for _ in range(60)]
 
     for delay, most in zip(delays, [0.5, 1, 2, 4, 8, 16, *[30] * 54], strict=True):
@@ -431,7 +430,7 @@ def test_delays_double_up_to_their_bound_with_jitter():
 
 
 def test_after_a_good_time_delays_begin_anew():
-    backoff = Backoff(ServerLimits())
+    backoff = Backoff(0.5, 30.0, jitter=0.5)
     for _ in range(10):
         backoff.next()
     backoff.reset()
@@ -457,22 +456,22 @@ async def test_a_connection_in_which_a_call_was_answered_makes_delays_begin_anew
 
 async def test_a_connection_in_which_a_call_was_refused_is_as_good():
     async with bridged({"plain": plain()}, limits=SLOW) as host:
-        backoff = bridge_of(host)._connection._backoff
+        backoff = bridge_of(host)._connection._supervision._backoff
         for _ in range(10):
             backoff.next()
         await call(host, "refuse")
         await call(host, "die")
 
-        assert backoff._attempts == 1
+        assert backoff.attempts == 1
 
 
 async def test_a_connection_without_an_answer_does_not_make_delays_begin_anew():
     async with bridged({"plain": plain()}, limits=SLOW) as host:
-        backoff = bridge_of(host)._connection._backoff
+        backoff = bridge_of(host)._connection._supervision._backoff
         backoff.next()
         await call(host, "die")
 
-        assert backoff._attempts == 2
+        assert backoff.attempts == 2
 
 
 # -- switching and unloading ---------------------------------------------------------------------------------------
@@ -592,7 +591,7 @@ async def test_after_many_deaths_no_process_no_descriptor_and_no_task_is_left():
 
         assert len(descriptors()) == before
         assert len(tasks()) == running
-        assert len(children()) == 1
+        assert len(children()) == 2  # the server, and the guardian that ends it should this process be killed
 
 
 async def turns(count):

@@ -93,17 +93,18 @@ async def test_images_sound_and_resources_are_summed_up_for_the_model(host):
     ]
 
 
-async def test_images_and_sound_are_kept_for_a_user_interface(host):
+async def test_images_sound_and_files_are_the_results_media(host):
     result = await call(host, "media")
 
-    assert [(one["type"], one["data"][:4]) for one in result.state["media"]] == [("image", "QUJD"), ("audio", "QUJD")]
+    kept = [(one.mime, one.data[:3], one.name) for one in result.media]
+    assert kept == [("image/png", b"ABC", None), ("audio/wav", b"ABC", None), ("image/gif", b"ABC", "c")]
 
 
 async def test_images_that_are_too_large_are_not_kept():
     async with bridged({"plain": hostile("many_images")}) as host:
         result = await call(host, "go")
 
-        assert result.state is None
+        assert (result.state, result.media) == (None, ())
         assert len(result.content) < 3000
 
 

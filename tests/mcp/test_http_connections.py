@@ -116,7 +116,9 @@ def serving(tmp_path):
     def serve(descriptors=1024, held=0, path=(), **limits):
         said = json.dumps([descriptors, held, str(tmp_path / "tokens.json"), {"headers": NEVER, **limits}])
         code = "".join(f"import sys; sys.path.insert(0, {str(folder)!r})\n" for folder in path) + SERVER
-        with subprocess.Popen([sys.executable, "-c", code, said], stdout=subprocess.PIPE, text=True) as process:
+        strictly = () if path else ("-W", "error")  # with a path it matters what is imported when
+        argv = [sys.executable, *strictly, "-c", code, said]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
             served = Served(process, token)
             try:
                 with served.stack:

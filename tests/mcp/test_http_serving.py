@@ -25,7 +25,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
-from agentos import PUBLIC, AgentOS, Principal, tool
+from agentos import PUBLIC, AgentOS, Budget, Principal, ToolCall, tool
 from agentos.mcp.auth import TokenFile
 from agentos.mcp.http.gateway import verified_of
 from agentos.mcp.http.serving import HTTPLimits, http_app, root_routes, serve_http
@@ -310,6 +310,27 @@ async def test_a_server_that_ends_ends_its_streams_in_good_order(mode, host, cap
     assert "subscriptions/acknowledged" in text or mode == "legacy"
     assert '"result"' in text or mode == "legacy"
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_clients_without_a_token_are_counted_by_their_address(mode, anyio_backend):
+    async def ask(place, address):
+        transport = httpx2.AsyncHTTPTransport(local_address=place)
+        async with (
+            httpx2.AsyncClient(transport=transport, timeout=20) as http,
+            Client(streamable_http_client(address, http_client=http), mode=mode) as client,
+        ):
+            return await text_of(client, "ping")
+
+    async with AgentOS(budget=Budget(calls=1, window=3600.0)) as host:
+        await host.tools_service().sync([ping])
+        async with serving(host, principal=ALICE) as address:
+            said = [await ask(place, address) for place in ("127.0.0.1", "127.0.0.2", "127.0.0.1")]
+        at_home = await host.tools.process_tool_call(ToolCall("ping"), ALICE)
+
+    assert said[:2] == ["pong", "pong"]
+    assert said[2].startswith("BudgetExceeded")
+    assert at_home.success
 
 
 async def opened(http, address, mode):

@@ -195,9 +195,9 @@ async def test_a_version_that_can_not_be_compared_is_none(site, said, version):
 
 async def test_it_is_announced_as_the_package_openapi(site, tmp_path, monkeypatch):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    info = tmp_path / f"agentos-{__version__}.dist-info"
+    info = tmp_path / f"agentos_host-{__version__}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: agentos\nVersion: {__version__}\n", "utf-8")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: agentos-host\nVersion: {__version__}\n", "utf-8")
     points = "".join(f"{name} = {value}\n" for name, value in project["entry-points"]["agentos.packs"].items())
     (info / "entry_points.txt").write_text(f"[agentos.packs]\n{points}", "utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
@@ -570,7 +570,7 @@ async def test_a_document_that_was_fetched_does_not_say_who_gets_the_credentials
         ("file:///etc/passwd", "expected http://host/path or https://host/path"),
         ("http://user:pw@127.0.0.1/", "it has a user or a password in it"),
         ({}, "it is empty"),
-        ({"swagger": "2.0", "paths": {}}, "convert Swagger 2.0 to OpenAPI 3 first"),
+        ({"swagger": "1.2", "paths": {}}, "or `swagger: 2.0`, got '1.2'"),
         (minimal(), "no operation of it can be used; none is there, or none is included"),
         ({**minimal(a=("get", "/a", {})), "components": 7}, "components: expected a mapping"),
         (7, "options.openapi: expected"),
@@ -662,7 +662,7 @@ async def test_what_can_not_be_used_is_left_out_and_reported(site, caplog):
         good=("get", "/pets/1", {}),
         remote=("post", "/remote", {"requestBody": {"content": {"application/json": remote}}}),
         trace=("trace", "/trace", {}),
-        upload=("post", "/upload", {"requestBody": {"content": {"image/png": {}}}}),
+        upload=("post", "/upload", {"requestBody": {"content": {"multipart/mixed": {}}}}),
         a__b=("get", "/twice", {}),
         a_b=("put", "/twice", {}),
     )
@@ -675,7 +675,7 @@ async def test_what_can_not_be_used_is_left_out_and_reported(site, caplog):
     for told in (
         "POST /remote: refers to 'https://evil.example.org/schema.json'; only references inside",
         "TRACE /trace: TRACE is not sent;",
-        "POST /upload: takes 'image/png'",
+        "POST /upload: takes 'multipart/mixed'",
         "PUT /twice: another operation is called 'a_b' too.",
     ):
         assert told in description
@@ -698,6 +698,109 @@ async def test_a_part_that_is_no_part_of_a_document_is_left_out(site):
         "/loop: the reference '#/paths/~1loop' leads back to itself",
     ):
         assert told in description
+
+
+async def test_an_operation_whose_reference_leads_nowhere_is_left_out(site):
+    document = minimal(good=("get", "/pets/1", {}))
+    document["paths"]["/pets"] = {"delete": {"$ref": "resources/delete.yml"}, "get": {"$ref": "#/paths/~1pets~11/get"}}
+    async with hosting(entry(site, document)) as host:
+        names = [info.name for info in host.tools.list_available_tools()]
+        description = description_in(host)
+
+    assert names == ["get_pets_1", "get_pets"]  # one id for both would be doubled
+    assert "Left out: DELETE /pets: refers to 'resources/delete.yml'; only references inside" in description
+
+
+def in_files(folder, **files):
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text, "utf-8")
+    return str(folder / "api.yaml")
+
+
+async def test_a_document_may_have_several_files(site, tmp_path):
+    api = in_files(
+        tmp_path,
+        api="openapi: 3.0.3\npaths:\n  /pets/{id}: {$ref: pet.yaml}\n  /gone: {$ref: gone.yaml}\n",
+        pet="get:\n  operationId: getPet\n  summary: Get\u200b a pet\n  parameters: [{$ref: 'id.yaml#/id'}]\n",
+        id="id: {name: id, in: path, required: true, schema: {type: integer}}\n",
+    )
+    async with hosting(entry(site, api)) as host:
+        (info,) = host.tools.list_available_tools()
+        description = description_in(host)
+        result = await call(host, "getPet", id=1)
+
+    assert (info.description, info.input_schema["required"]) == ("Get a pet", ["id"])
+    assert result.output == {"id": 1, "name": "Rex"}
+    assert "Left out: /gone: refers to 'gone.yaml'; there is no such file." in description
+
+
+async def test_what_hides_in_another_file_is_found(site, tmp_path):
+    api = in_files(
+        tmp_path,
+        api="openapi: 3.0.3\npaths:\n  /a: {get: {$ref: a.yaml}}\n  /b: {get: {operationId: b}}\n",
+        a="operationId: a\nparameters: [{name: a, in: query, schema: {enum: ['a\u200b']}}]\n",
+    )
+    async with hosting(entry(site, api)) as host:
+        description = description_in(host)
+
+    assert "Left out: GET /a: it has hidden characters" in description
+
+
+async def test_a_document_of_swagger_2_is_a_pack(site):
+    document = {
+        "swagger": "2.0",
+        "info": {"title": "Pets", "version": "1"},
+        "host": site.url.removeprefix("http://"),
+        "basePath": "/v1",
+        "schemes": ["http"],
+        "securityDefinitions": None,
+        "paths": {
+            "/pets": {
+                "post": {
+                    "operationId": "addPet",
+                    "parameters": [
+                        {"in": "body", "name": "pet", "required": True, "schema": {"$ref": "#/definitions/Pet"}},
+                        {"in": "header", "name": "X-Key", "type": "string"},
+                    ],
+                    "responses": {"201": {"description": "It", "schema": {"$ref": "#/definitions/Pet"}}},
+                }
+            }
+        },
+        "definitions": {"Pet": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}},
+    }
+    given = entry(site, document, auth={"type": "header", "name": "X-Key", "secret": "pets.key"})
+    del given["options"]["server"]
+    async with hosting(given, extension_secrets={"pets.key": SECRET}) as host:
+        (info,) = host.tools.list_available_tools()
+        result = await call(host, "addPet", name="Ida")
+
+    assert (list(info.input_schema["properties"]), info.effect) == (["name"], "mutate")
+    assert (result.output, site.seen[0].header("x-key")) == ({"id": 2, "name": "Ida"}, SECRET)
+
+
+@pytest.mark.parametrize("components", [None, {"securitySchemes": None}])
+async def test_no_argument_takes_the_place_of_a_credential_where_the_document_has_an_empty_part(site, components):
+    header = {"name": "X-Key", "in": "header", "schema": {"type": "string"}}
+    document = {**minimal(get=("get", "/pets/1", {"parameters": [header]})), "components": components}
+    given = entry(site, document, auth={"type": "header", "name": "X-Key", "secret": "pets.key"})
+    async with hosting(given, extension_secrets={"pets.key": SECRET}) as host:
+        (info,) = host.tools.list_available_tools()
+
+    assert info.input_schema["properties"] == {}
+
+
+async def test_a_file_is_uploaded_and_whoever_is_asked_sees_its_hash(site):
+    content = {"multipart/form-data": {"schema": {"type": "object", "properties": {"photo": {"format": "binary"}}}}}
+    document = minimal(upload=("post", "/photos", {"requestBody": {"content": content}}))
+    site.pages["/v1/photos"] = (201, JSON, b"{}")
+    photo = {"base64": base64.b64encode(b"\x89PNG\xff").decode(), "filename": "a.png", "mediaType": "image/png"}
+    async with hosting(entry(site, document), mode="approve") as host:
+        await call(host, "upload", photo=photo)
+        (proposal,) = await host.approvals.pending()
+        await host.approvals.approve(proposal.id)
+
+    assert "[5 bytes, sha256 " in proposal.preview["body"]
+    assert b'filename="a.png"\r\nContent-Type: image/png\r\n\r\n\x89PNG\xff\r\n' in site.seen[0].body
 
 
 async def test_a_long_report_is_cut(site, caplog):
@@ -829,18 +932,56 @@ async def test_an_output_that_takes_too_much_to_describe_is_not_checked(site):
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-async def test_an_answer_that_breaks_its_promise_is_a_failure(site):
+async def test_an_answer_that_does_not_fit_is_given_with_a_warning(site, caplog):
     site.pages["/v1/pets"] = (200, JSON, b'[{"id": "one"}]')
     async with hosting(entry(site)) as host:
+        result = await call(host, "listPets")
+
+    assert (result.success, result.output) == (True, [{"id": "one"}])
+    assert "$[0].name: missing" in result.meta["output_warning"]
+    assert '$[0].id: expected an integer, got a string "one"' in result.meta["output_warning"]
+    assert "GET /pets answered what does not fit its output schema: " in caplog.text
+
+
+async def test_an_answer_that_fits_has_no_warning(site, caplog):
+    async with hosting(entry(site)) as host:
+        result = await call(host, "listPets")
+
+    assert "output_warning" not in result.meta
+    assert caplog.text == ""
+
+
+async def test_a_client_is_told_no_schema_that_an_answer_may_break(site):
+    async with hosting(entry(site)) as host:
+        assert host.extensions.registry("tool").get_active("listPets").payload.output_schema is None
+
+
+async def test_a_warning_does_not_tell_a_secret(site, caplog):
+    site.pages["/v1/pets"] = (200, JSON, json.dumps([{"name": "x", "id": f"{'x' * 60}{SECRET}"}]).encode())
+    auth = {"type": "bearer", "secret": "pets.key"}
+    async with hosting(entry(site, auth=auth), extension_secrets={"pets.key": SECRET}) as host:
+        result = await call(host, "listPets")
+
+    assert result.meta["output_warning"]
+    assert SECRET[:4] not in result.meta["output_warning"] + caplog.text
+
+
+@pytest.mark.parametrize("said", ["error", True])
+async def test_an_answer_that_does_not_fit_is_a_failure_if_the_operator_says_so(site, said):
+    site.pages["/v1/pets"] = (200, JSON, b'[{"id": "one"}]')
+    async with hosting(entry(site, checkOutput=said)) as host:
         result = await call(host, "listPets")
 
     assert result.error.type == "InvalidOutput"
 
 
-async def test_answers_are_not_checked_if_the_operator_says_so(site):
+@pytest.mark.parametrize("said", ["off", False])
+async def test_answers_are_not_checked_if_the_operator_says_so(site, said):
     site.pages["/v1/pets"] = (200, JSON, b'[{"id": "one"}]')
-    async with hosting(entry(site, checkOutput=False)) as host:
-        assert (await call(host, "listPets")).output == [{"id": "one"}]
+    async with hosting(entry(site, checkOutput=said)) as host:
+        result = await call(host, "listPets")
+
+    assert (result.output, "output_warning" in result.meta) == ([{"id": "one"}], False)
 
 
 async def test_a_refusal_of_the_server_is_a_failure_with_its_status(site):

@@ -34,6 +34,7 @@ def info(name, description="", properties=None, schema=None):
         input_schema=schema or {"type": "object", "properties": properties or {}},
         output_schema=None,
         effect="read",
+        required_access=PUBLIC,
         display_name=name,
         category=None,
         source="extension",
@@ -270,7 +271,8 @@ async def names(client):
     return [tool.name for tool in (await client.list_tools()).tools]
 
 
-OWN = ["search_tools", "load_tools", "proposals_list", "proposals_show", "proposals_apply", "proposals_reject"]
+SEARCH = ["search_tools", "load_tools", "call_tool"]
+OWN = [*SEARCH, "proposals_list", "proposals_show", "proposals_apply", "proposals_reject"]
 
 
 async def test_a_client_sees_a_search_in_place_of_too_many_tools(client):
@@ -543,13 +545,13 @@ async def test_a_client_that_is_not_remembered_is_told_nothing(server):
 
 async def test_the_index_is_made_once_until_something_changes(server, host, client, monkeypatch):
     made = []
-    real = ToolIndex
+    real = offering.index_of
 
     def counting(infos):
         made.append(len(infos))
         return real(infos)
 
-    monkeypatch.setattr(offering, "ToolIndex", counting)
+    monkeypatch.setattr(offering, "index_of", counting)
     async with anyio.create_task_group() as group:
         for _ in range(5):
             group.start_soon(lambda: client.call_tool("search_tools", {"query": "wheel"}))
@@ -573,3 +575,153 @@ async def test_lists_of_many_kinds_of_principals_are_kept_within_bounds(server, 
         server._shown.callable_by(Principal(f"p{number}", access={f"rule{number}"}))
 
     assert len(server._shown._by_name) <= 64
+
+
+# -- call_tool: for clients that list once ---------------------------------------------------------------------------
+
+
+async def test_a_client_that_lists_once_calls_what_it_found(client):
+    await client.list_tools()
+    (hit,) = (await client.call_tool("search_tools", {"query": "wheel 42", "limit": 1})).structured_content["tools"]
+
+    called = await client.call_tool("call_tool", {"name": hit["name"], "arguments": {"turns": 2}})
+
+    assert (called.is_error, called.content[0].text) == (False, "42")
+
+
+async def test_the_arguments_may_be_left_out(client):
+    assert (await client.call_tool("call_tool", {"name": "tool_7"})).content[0].text == "7"
+
+
+async def test_the_result_is_that_of_a_call_by_name(client):
+    by_name = await client.call_tool("add", {"a": 1})
+    through = await client.call_tool("call_tool", {"name": "add", "arguments": {"a": 1}})
+
+    assert through == by_name
+
+
+async def test_a_name_that_was_made_up_for_the_wire_can_be_called(client):
+    hit = (await client.call_tool("search_tools", {"query": "measure size"})).structured_content["tools"][0]
+    called = await client.call_tool("call_tool", {"name": hit["name"], "arguments": {"of": "a shoe"}})
+
+    assert called.content[0].text == "the size of a shoe"
+
+
+async def test_the_errors_are_those_of_the_tool_that_is_meant(client):
+    named = await client.call_tool("add", {"aa": 1})
+    through = await client.call_tool("call_tool", {"name": "add", "arguments": {"aa": 1}})
+
+    assert "$.aa: unknown key" in through.content[0].text
+    assert through == named
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"name": ""}, {"name": 5}, {"name": "add", "arguments": "a=1"}, {"nam": "x"}]
+)
+async def test_calling_checks_its_own_arguments(client, arguments):
+    assert (await client.call_tool("call_tool", arguments)).content[0].text.startswith("InvalidArguments")
+
+
+async def test_what_one_may_not_call_does_not_exist_through_it_either(client):
+    called = await client.call_tool("call_tool", {"name": "vault"})
+
+    assert called.content[0].text == (await client.call_tool("vault", {})).content[0].text
+    assert "there is no tool called 'vault'" in called.content[0].text
+
+
+@pytest.mark.parametrize("name", OWN)
+async def test_the_servers_own_tools_are_called_by_their_own_names(client, name):
+    called = await client.call_tool("call_tool", {"name": name, "arguments": {"query": "x"}})
+
+    assert called.content[0].text == f"InvalidArguments: {name!r} is among your tools: call it by its own name"
+
+
+async def test_an_output_that_is_no_object_is_no_error_though_no_schema_was_told(client):
+    """Whoever calls by name knows the output's schema; through call_tool nobody was told one."""
+    called = await client.call_tool("call_tool", {"name": "words", "arguments": {"text": "a b"}})
+
+    assert not called.is_error
+    assert called.structured_content is None
+    assert '"a"' in called.content[0].text
+
+
+async def test_what_changes_something_waits_for_approval_as_itself(host, era):
+    async with Client(MCPServer(host, principal=pack.USER).server, mode=era) as client:
+        called = await client.call_tool("call_tool", {"name": "write", "arguments": {"path": "a.txt"}})
+    (proposal,) = await host.approvals.pending()
+
+    assert called.content[0].text.startswith("Pending: ")
+    assert (proposal.tool, proposal.effect, proposal.arguments) == (
+        "fixture:write",
+        "mutate",
+        {"path": "a.txt", "text": ""},
+    )
+    assert pack.seen == []
+
+
+async def test_who_is_asked_in_place_sees_the_tool_that_is_meant(host, era):
+    asked = []
+
+    async def person(context, params):
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"decision": "approve"})
+
+    server = MCPServer(host, principal=pack.USER).server
+    async with Client(server, mode=era, elicitation_callback=person) as client:
+        called = await client.call_tool("call_tool", {"name": "remove", "arguments": {"path": "a.txt"}})
+
+    assert called.content[0].text == "removed a.txt"
+    assert pack.seen == ["removed a.txt"]
+    assert "Tool: fixture:remove (destructive)" in asked[0]
+
+
+async def test_the_audit_names_the_tool_that_is_meant(host, era):
+    async with Client(MCPServer(host, principal=pack.USER).server, mode=era) as client:
+        await client.call_tool("call_tool", {"name": "tool_7"})
+        await client.call_tool("call_tool", {"name": "write", "arguments": {"path": "a.txt"}})
+    records = await host.audit.records()
+    named = {str(record.data.get("tool")) for record in records}
+
+    assert {"many:tool_7", "fixture:write"} <= named
+    assert not any("call_tool" in one for one in named)
+
+
+async def test_progress_of_the_tool_that_is_meant_arrives(client):
+    told = []
+
+    async def note(done, total, message):
+        told.append((done, total))
+
+    await client.call_tool("call_tool", {"name": "count", "arguments": {"to": 3}}, progress_callback=note)
+
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+async def test_call_tool_says_that_it_may_do_anything(client):
+    (listed,) = [tool for tool in (await client.list_tools()).tools if tool.name == "call_tool"]
+
+    assert (listed.annotations.read_only_hint, listed.annotations.destructive_hint) == (False, True)
+
+
+async def test_a_tool_of_a_pack_that_is_called_call_tool_is_reached_under_another_name(client, host):
+    made = Tool.from_schema(
+        name="call_tool",
+        description="Phone somebody.",
+        input_schema={"type": "object", "properties": {}},
+        effect="read",
+        required_access=PUBLIC,
+        execute=lambda args, context: "ringing",
+    )
+    await host.extensions.load_pack(ExtensionPack("phone", "1", [made]))
+    hit = (await client.call_tool("search_tools", {"query": "phone somebody"})).structured_content["tools"][0]
+    called = await client.call_tool("call_tool", {"name": hit["name"]})
+
+    assert hit["name"].startswith("call_tool_")
+    assert called.content[0].text == "ringing"
+
+
+async def test_call_tool_goes_with_the_search(host, era):
+    async with Client(MCPServer(host, search_above=None).server, mode=era) as client:
+        called = await client.call_tool("call_tool", {"name": "add", "arguments": {"a": 1}})
+
+    assert "there is no tool called 'call_tool'" in called.content[0].text

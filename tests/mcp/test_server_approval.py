@@ -169,7 +169,8 @@ async def test_a_question_without_an_answer_leaves_the_call_waiting(host, era, a
         result = await client.call_tool("write", {"path": "a.txt"})
     (waiting,) = await host.approvals.pending()
 
-    assert result.is_error
+    assert not result.is_error
+    assert result.meta["agentos/pending"]["proposal_id"] == waiting.id
     assert f'`proposals_apply` with the id "{waiting.id}"' in text_of(result)
     assert pack.seen == []
 
@@ -360,7 +361,8 @@ async def test_a_state_without_an_answer_never_approves(host):
         client.session._elicitation_callback = None
         result = await raw_call(client, {"name": "write", "arguments": {"path": "a.txt"}, "requestState": state})
 
-    assert result["isError"]
+    assert not result["isError"]
+    assert "agentos/pending" in result["_meta"]
     assert "nobody decided" in result["content"][0]["text"]
     assert pack.seen == []
 
@@ -513,10 +515,72 @@ async def test_the_result_says_that_the_call_waits_and_how_it_is_approved(host, 
         result = await client.call_tool("write", {"path": "a.txt"})
     (waiting,) = await host.approvals.pending()
 
-    assert result.is_error
+    assert not result.is_error
     assert waiting.id in text_of(result)
     assert "`proposals_apply`" in text_of(result)
     assert "do not repeat the call" in text_of(result)
+
+
+@pytest.mark.parametrize("name", ["write", "remove"])
+async def test_a_call_that_waits_is_no_error_and_says_that_it_is_pending(host, era, name):
+    """Also for a client that knows what the tool returns, and checks it."""
+    async with connected(host, era) as client:
+        await client.list_tools()
+        result = await client.call_tool(name, {"path": "a.txt"})
+    (waiting,) = await host.approvals.pending()
+    expected = {
+        "proposal_id": waiting.id,
+        "expires_at": waiting.expires_at.isoformat(),
+        "reason": waiting.reason,
+    }
+
+    assert not result.is_error
+    assert expected == result.meta["agentos/pending"]
+    assert text_of(result).startswith(f"Pending: {waiting.reason}. It waits for approval")
+
+
+async def test_a_call_that_waits_is_no_error_with_other_fields_of_a_request_either(host, era):
+    async with connected(host, era) as client:
+        params = {"name": "write", "arguments": {"path": "a.txt"}, "_meta": {"progressToken": "t"}}
+        request = types.CallToolRequest(method="tools/call", params=types.CallToolRequestParams.model_validate(params))
+        result = await client.session.send_request(request, types.CallToolResult)
+
+    assert not result.is_error
+    assert "agentos/pending" in result.meta
+
+
+async def test_the_same_call_again_is_the_same_proposal_while_it_waits(host, era):
+    async with connected(host, era) as client:
+        first = await client.call_tool("write", {"path": "a.txt"})
+        again = await client.call_tool("write", {"text": "", "path": "a.txt"})
+        other = await client.call_tool("write", {"path": "b.txt"})
+        waiting = await host.approvals.pending()
+        await client.call_tool("proposals_apply", {"id": waiting[0].id})
+        later = await client.call_tool("write", {"path": "a.txt"})
+
+    assert first.meta["agentos/pending"] == again.meta["agentos/pending"]
+    assert [one.arguments["path"] for one in waiting] == ["a.txt", "b.txt"]
+    ids = {one.meta["agentos/pending"]["proposal_id"] for one in (first, other, later)}
+    assert len(ids) == 3
+    assert pack.seen == ["wrote a.txt"]
+
+
+async def test_what_a_tool_could_not_do_without_approval_is_an_error_where_its_output_is_promised(host, era):
+    """A client that was shown an output schema refuses any other answer without structured content."""
+
+    @tool(effect="read", required_access=PUBLIC)
+    async def relay(*, context: ToolContext) -> dict[str, str]:
+        """Call a tool that has to ask."""
+        return await context.call("write", {"path": "a.txt"})
+
+    await host.extensions.load_pack(ExtensionPack("relay", "1", [relay]))
+    async with connected(host, era) as client:
+        await client.list_tools()
+        result = await client.call_tool("relay", {})
+    (waiting,) = await host.approvals.pending()
+
+    assert result.is_error
+    assert result.meta["agentos/pending"]["proposal_id"] == waiting.id
 
 
 async def test_without_the_tools_the_result_names_the_host(host, era):

@@ -246,7 +246,7 @@ def test_without_the_sdk_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.delattr(agentos.mcp, "MCPServer", raising=False)  # kept once it was asked for
 
-    with pytest.raises(ImportError, match=r"pip install 'agentos\[mcp\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'agentos-host\[mcp\]'"):
         agentos.mcp.MCPServer  # noqa: B018 - asking is the test
 
 

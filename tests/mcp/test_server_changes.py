@@ -223,7 +223,7 @@ async def test_another_tool_of_the_same_name_is_a_change(host, server, era):
 
 async def test_what_is_no_tool_is_no_change(host, server, era):
     async with hearing(server, era) as told:
-        others = [Descriptor("persona", "x", object()), Descriptor("tool", "thing", object())]
+        others = [Descriptor("mood", "x", object()), Descriptor("tool", "thing", object())]
         await host.extensions.load_pack(ExtensionPack("other", "1", others))
         await told.settle()
 

@@ -195,7 +195,7 @@ async def test_names_in_an_address_are_quoted(host, era):
 
     assert "agentos://packs/mcp%2Fother" in uris
     assert pack_text.startswith("# mcp/other\n\nVersion: none")
-    assert tool_text.startswith("# x_y_")
+    assert tool_text.startswith("# x_y\n")
 
 
 async def test_hostile_text_is_quoted_bounded_and_visible(host, era):

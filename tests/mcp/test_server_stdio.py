@@ -249,7 +249,7 @@ async def test_an_answer_that_can_not_be_read_ends_the_question_it_was_for(host)
         told, answer = await wire.receive(), await wire.receive()
 
     assert (told["id"], told["error"]["code"]) == (None, -32700)
-    assert (answer["id"], answer["result"]["isError"]) == (2, True)
+    assert (answer["id"], answer["result"]["isError"]) == (2, False)
     assert "waits" in answer["result"]["content"][0]["text"]
 
 

@@ -73,6 +73,17 @@ async def test_the_host_itself_sees_everything(host, era):
         assert {"vault", "read_secret_diary"} <= set(await listed(client))
 
 
+async def test_that_clients_are_served_as_the_host_itself_is_logged_unless_it_is_said(host, caplog):
+    MCPServer(host, principal=Principal.system())
+    MCPServer(host, principal=pack.USER)
+    said = caplog.text
+    MCPServer(host)
+
+    assert said == ""
+    assert "MCP clients are served without a principal" in caplog.text
+    assert "Principal.system()" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("name", "hints"),
     [
@@ -124,9 +135,19 @@ async def test_a_name_that_mcp_allows_is_kept(client):
 
 
 async def test_a_name_that_mcp_does_not_allow_gets_another_and_can_be_called_by_it(client):
-    made_up = next(name for name in await listed(client) if name.startswith("gr_"))
+    assert "gr_e_messen" in await listed(client)
+    assert await text_of(client, "gr_e_messen", {"of": "a tree"}) == "the size of a tree"
 
-    assert await text_of(client, made_up, {"of": "a tree"}) == "the size of a tree"
+
+async def test_a_made_up_name_is_nobodys_alias(host, era):
+    other = attrs.evolve(simple("other"), aliases=("gr_e_messen",), execute=lambda args, context: "somebody else")
+    await host.extensions.load_pack(ExtensionPack("others", "1", [other]))
+    async with Client(MCPServer(host).server, mode=era) as client:
+        (made_up,) = [name for name in await listed(client) if name.startswith("gr_")]
+
+        assert made_up != "gr_e_messen"
+        assert await text_of(client, made_up, {"of": "a tree"}) == "the size of a tree"
+        assert await text_of(client, "gr_e_messen") == "somebody else"
 
 
 async def test_a_tool_can_be_called_by_its_own_name_too(client):

@@ -25,7 +25,14 @@ pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {file.parent.name: file.parent for file in sorted(ROOT.glob("packs/*/pyproject.toml"))}
-MADE = {"my-words": "tool", "my-notes": "toolset", "my-cache": "wrapper", "my-units": "bridge"}
+MADE = {
+    "my-words": "tool",
+    "my-notes": "toolset",
+    "my-cache": "wrapper",
+    "my-units": "bridge",
+    "my-guard": "guardrail",
+    "my-watch": "middleware",
+}
 PATIENCE = 400
 
 
@@ -134,7 +141,7 @@ def curated(tmp_path_factory):
 class TestAgentos:
     @pytest.fixture
     def wheel(self, wheels):
-        return wheels["agentos"]
+        return wheels["agentos-host"]
 
     def test_it_holds_its_package_the_secrets_and_nothing_else(self, wheel):
         assert wheel.files == files_beneath(ROOT / "agentos") | {"agentos/extension-secrets.json"}
@@ -254,7 +261,7 @@ def index(tmp_path_factory):
 def bare(index, wheels, tmp_path_factory):
     """Return a new environment with agentos without extras and one pack, and what was seen there."""
     place = Environment(tmp_path_factory.mktemp("new"))
-    place.install(wheels["agentos"].file, wheels["agentos-pack-my-words"].file)
+    place.install(wheels["agentos-host"].file, wheels["agentos-pack-my-words"].file)
     seen = json.loads(place.tell("python", "-I", "-W", "error", "-c", BARE))
     return place, {**seen, "command": place.run("agentos", "doctor")}
 
@@ -264,7 +271,7 @@ def environment(bare, wheels):
     """Return the same environment, with extras, pytest, a pack of each flavour, and a manifest that names them."""
     place, _ = bare
     others = [wheels[f"agentos-pack-{name}"].file for name in MADE]
-    place.install(f"{wheels['agentos'].file}[cli,mcp]", "pytest>=8", *others)
+    place.install(f"{wheels['agentos-host'].file}[cli,mcp]", "pytest>=8", *others)
     place.tell("agentos", "init", "--yes", "--no-pack", "--mode", "auto")
     (place.folder / "web.py").write_text(WEB)
     for name in ("./web.py", *MADE):
@@ -316,7 +323,7 @@ class TestWithoutExtras:
 
         assert (seen["command"].returncode, seen["command"].stderr) == (
             3,
-            "The command agentos needs its extra: pip install 'agentos[cli]'\n",
+            "The command agentos needs its extra: pip install 'agentos-host[cli]'\n",
         )
 
 
@@ -398,7 +405,7 @@ class TestScaffold:
     def test_a_client_calls_through_a_wrapper(self, served):
         _, results = served
 
-        assert [result.content[0].text for result in results[4:6]] == ["tea 1", "tea 1"]
+        assert [result.content[0].text for result in results[4:6]] == ["tea 1", "tea 2"]
 
     def test_a_client_calls_a_function_of_a_library(self, served):
         _, results = served

@@ -240,8 +240,7 @@ async def test_a_user_without_rights_is_told_what_is_missing(postgres_url):
     store, name = Store(postgres_url), f"weak_{secrets.token_hex(4)}"
     statements = (
         f"CREATE ROLE {name} LOGIN PASSWORD 'hunter2secret'",
-        "DROP TABLE agentos_schema, proposals, grants, idempotency, pins",
-        "DROP TABLE flags, audit, audit_head",
+        f"DROP TABLE agentos_schema, {', '.join(schema.metadata.tables)}",
     )
     await store.write(lambda connection: said_to(connection, *statements))
     await store.close()

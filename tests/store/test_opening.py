@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import subprocess
 import sys
 import threading
 
@@ -17,7 +18,8 @@ HEAVY = ("sqlalchemy", "psycopg", "platformdirs", "greenlet")
 
 def loaded_by(script):
     script = f"import json, sys\n{script}\nprint(json.dumps(sorted({{n.split('.')[0] for n in sys.modules}})))"
-    return set(json.loads(outcome(python(script))))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # a cold start
+    return set(json.loads(done.stdout))
 
 
 async def write(store, pack):
@@ -347,5 +349,5 @@ def test_missing_psycopg_is_named_with_the_way_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "agentos.store.postgres", raising=False)
 
-    with pytest.raises(StoreError, match=r"needs psycopg, .* pip install 'agentos\[postgres\]'"):
+    with pytest.raises(StoreError, match=r"needs psycopg, .* pip install 'agentos-host\[postgres\]'"):
         asyncio.run(Store("postgresql://localhost/x").open())

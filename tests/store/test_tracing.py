@@ -8,10 +8,10 @@ from store_fixtures import outcome, python
 HOST = """
     import asyncio, json, sys, threading
 
-    seen = set()
+    seen, threads = set(), {}
 
     def watch(frame, event, argument):
-        seen.add((threading.current_thread().name, frame.f_code.co_name))
+        seen.add((threading.get_ident(), frame.f_code.co_name))
         return watch
 
     for how in sys.argv[2:]:
@@ -34,12 +34,13 @@ HOST = """
             await host.grants.add("add", "always")
             ran = await asyncio.gather(*(host.tools.process_tool_call(call) for _ in range(5)))
             verdict = await host.audit.verify()
+            threads.update({one.ident: one.name for one in threading.enumerate()})
         return asked.error.type, applied.output, [one.output for one in ran], verdict.ok
 
     said = asyncio.run(main())
     sys.setprofile(None)
     sys.settrace(None)
-    writing = [name for thread, name in seen if thread == "agentos-store" and name == "extend"]
+    writing = sorted({name for thread, name in seen if threads.get(thread) == "agentos-store" and name == "extend"})
     modules = sorted({"greenlet", "aiosqlite", "asyncpg"} & {name.partition(".")[0] for name in sys.modules})
     print(json.dumps([said, writing, modules]))
 """

@@ -525,6 +525,14 @@ async def test_a_file_and_those_beside_it_are_for_their_owner_alone(sqlite_url, 
     assert modes == {f"agentos.db{end}": 0o600 for end in ("", "-wal", "-shm", ".key")}
 
 
+async def test_a_folder_that_is_made_for_a_file_is_for_its_owner_alone(tmp_path):
+    store = Store(f"sqlite:///{tmp_path / 'made' / 'agentos.db'}")
+    await store.open()
+    await store.close()
+
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o700
+
+
 async def test_a_transaction_that_writes_is_read_committed_in_postgresql(postgres_url):
     store = Store(postgres_url)
     level = await store.write(lambda connection: connection.exec_driver_sql("SHOW transaction_isolation").scalar())

@@ -162,6 +162,16 @@ async def test_options_are_for_packs_and_entries_keep_their_own():
     assert seen == [{"a": 0, "b": 0}, {"a": 1, "b": 0}]
 
 
+def test_every_pack_that_cant_be_loaded_is_told_with_its_file_and_its_reason(tmp_path):
+    first, second = tmp_path / "first.py", tmp_path / "second.py"
+    first.write_text("raise RuntimeError('boom')")
+    with pytest.raises(ExceptionGroup) as caught:
+        call_tools([first, second], ("greet", {}))
+
+    assert f"{str(first)!r}: could not be made: RuntimeError: boom" in str(caught.value)
+    assert f"{str(second)!r}: could not be made: ModuleNotFoundError" in str(caught.value)
+
+
 async def test_a_pack_that_cant_be_loaded_raises():
     with pytest.raises(ExceptionGroup):
         async with make_host(lambda: None):

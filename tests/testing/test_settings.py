@@ -111,6 +111,32 @@ async def test_a_mistake_in_the_files_of_a_folder_is_told(home, file, text, told
     assert told in str(caught.value)
 
 
+async def test_everything_that_is_wrong_with_settings_is_told_at_once_with_the_file(home):
+    (home / "conformance.toml").write_text("optoins = {}\nlimit = 0\nseed = 'nowhere'\n")
+    with pytest.raises(ValueError, match="3 settings are invalid") as caught:
+        await examine_pack(home)
+
+    said = str(caught.value)
+    assert said.startswith(f"{home / 'conformance.toml'}: 3 settings are invalid:")
+    assert all(one in said for one in ("unknown key 'optoins'", "limit: expected seconds", "seed: there is no folder"))
+
+
+async def test_names_that_the_pack_does_not_have_are_told_with_the_file_that_says_them(home):
+    (home / "conformance.toml").write_text("[samples]\nnope = {}\nnobody = {}\n")
+    with pytest.raises(ValueError, match="2 settings are invalid") as caught:
+        await examine_pack(home, options={"word": "a"})
+
+    assert str(caught.value).count(f"{home / 'conformance.toml'}: samples: there is no tool") == 2
+
+
+async def test_of_what_is_given_by_a_keyword_no_file_is_named(home):
+    (home / "conformance.toml").write_text("[options]\n")
+    with pytest.raises(ValueError, match="there is no check") as caught:
+        await examine_pack(home, skip=["lint"])
+
+    assert str(caught.value).startswith("there is no check 'lint'")
+
+
 async def test_what_is_beneath_is_seen_from_the_file_that_names_it(home):
     (home / "ground.py").write_text("from agentos import ExtensionPack\npack = ExtensionPack('ground', '1.0', [])\n")
     (home / "conformance.toml").write_text('only = ["loads"]\nbeneath = ["./ground.py"]\n')

@@ -87,7 +87,8 @@ async def test_a_call_finds_a_tool_by_its_name_and_by_its_qualified_id(host):
 
     assert await output(host, "a") == "from q"
     assert await output(host, "q:a") == "from q"
-    assert await output(host, "p:a") == "UnknownTool"
+    assert await output(host, "p:a") == "from p"
+    assert await output(host, "p:b") == "UnknownTool"
 
 
 async def test_an_alias_resolves_is_never_offered_and_warns_once(host, caplog):

@@ -249,10 +249,121 @@ class LikeTool:
     def execute(self, args, context): ...
 
 
+@requires("shop:use")
+class Shop:
+    """A layer of the host."""
+
+    def __init__(self):
+        self.stock = {"tea": 3}
+        self.callback = print
+
+    def count(self, what: str) -> int:
+        """Count what is there."""
+        return self.stock[what]
+
+    @requires("shop:sell")
+    async def sell(self, what: str) -> int:
+        """Sell one."""
+        self.stock[what] -= 1
+        return self.stock[what]
+
+    @staticmethod
+    def currency() -> str:
+        """Name the currency."""
+        return "EUR"
+
+    @classmethod
+    def name(cls) -> str:
+        """Name the shop."""
+        return cls.__name__
+
+    @property
+    def danger(self):
+        raise AssertionError("nobody asked for it")
+
+    def close(self) -> None:
+        """Close it."""
+
+    def _secret(self) -> None: ...
+
+
+EFFECTS_OF_SHOP = {"count": "read", "sell": "mutate", "currency": "read", "name": "read", "close": "destructive"}
+
+
+async def test_of_an_object_every_public_method_is_a_tool():
+    made = project(Shop(), owner="shop", effect=EFFECTS_OF_SHOP)
+    by_name = {one.name: one for one in made}
+
+    assert {name: one.effect for name, one in by_name.items()} == EFFECTS_OF_SHOP
+    assert {name: one.required_access for name, one in by_name.items()} == {
+        **dict.fromkeys(EFFECTS_OF_SHOP, ("shop:use",)),
+        "sell": ("shop:sell", "shop:use"),
+    }
+    assert by_name["count"].origin == f"{__name__}:Shop.count"
+    async with AgentOS(mode="auto") as host:
+        await host.extensions.load_pack(ExtensionPack("shop", "1.0", made))
+        answers = [
+            (await host.tools.process_tool_call(ToolCall(name, said))).output
+            for name, said in (("sell", {"what": "tea"}), ("count", {"what": "tea"}), ("currency", {}), ("name", {}))
+        ]
+    assert answers == [2, 2, "EUR", "Shop"]
+
+
+def test_methods_can_be_left_out_and_one_effect_said_for_all():
+    made = project(Shop(), owner="shop", effect="read", without=["sell", "close"], timeout=3.0)
+
+    assert [one.name for one in made] == ["count", "currency", "name"]
+    assert {one.timeout for one in made} == {3.0}
+
+
+class Bare:
+    def one(self) -> None: ...
+
+    @requires("b:use")
+    def two(self, x: complex) -> None: ...
+
+    @staticmethod
+    @requires("b:static")
+    def three() -> None: ...
+
+
+def test_what_is_wrong_with_methods_is_told_of_each():
+    said = refusal(lambda: project(Bare(), owner="app", effect={"one": "read", "two": "read"}))
+
+    assert said.startswith(f"{__name__}:Bare: not all of its methods can be projected")
+    assert "Bare.one(required_access): say who may use it" in said
+    assert "has no JSON form" in said
+    assert "Bare.three(effect): say what it does" in said
+
+
+def test_rules_of_a_static_method_are_kept_beside_those_that_are_given():
+    made = project(Bare(), owner="app", effect="read", required_access=["b:more"], without=["one", "two"])
+
+    assert [one.required_access for one in made] == [("b:static", "b:more")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"effect": {"cuont": "read"}}, "(effect): it has no public method 'cuont'; did you mean 'count'?"),
+        ({"effect": "read", "without": ["danger"]}, "(without): it has no public method 'danger'"),
+        ({"effect": "read", "name": "shop"}, "(name): it is for one tool"),
+        ({"effect": "read", "description": "x"}, "(description): it is for one tool"),
+        ({"effect": "read", "send": print}, "(send): it is for one tool"),
+        ({"effect": "read", "required_access": PUBLIC}, "PUBLIC would drop 'shop:use'"),
+        ({}, "it is never guessed"),
+    ],
+)
+def test_what_an_object_can_not_be_projected_with_is_refused_in_words(fields, words):
+    assert words in refusal(lambda: project(Shop(), owner="app", **fields))
+
+
 REFUSED = [
+    (lambda: reading(5), "an object with public methods or an OpenAPIOperation, got a int"),
+    (lambda: reading(find, without=["x"]), "(without): it is for an object"),
     (lambda: reading(a_tool), "'a_tool' is a tool already; give it to a pack as it is"),
     (lambda: reading(LikeTool()), "'like' is a tool already"),
-    (lambda: reading(User), "expected a function, a method or an OpenAPIOperation, got User"),
+    (lambda: reading(User), "an object with public methods or an OpenAPIOperation, got User"),
     (lambda: reading(vars(Users)["kind"]), "got a classmethod"),
     (lambda: reading("find"), "got a str"),
     (lambda: reading(lambda: None), "a lambda has no name of its own; say name="),
@@ -600,7 +711,11 @@ OPERATIONS_REFUSED = [
         lambda: reading(PETS.operation("listPets"), send=print),
         "GET /pets(required_access): PUBLIC would drop 'pets:read'",
     ),
-    (lambda: reading(PETS.operation("importPets"), send=print, required_access="a"), "takes 'application/xml'"),
+    (
+        lambda: reading(small(), send=print, check_output="loud"),
+        "GET /x(check_output): expected one of warn, error, off",
+    ),
+    (lambda: reading(PETS.operation("importPets"), send=print, required_access="a"), "takes 'multipart/mixed'"),
     (lambda: reading(small({"security": [{"a": ["*"]}]}), send=print), "'*' is held by principals"),
     (
         lambda: reading(

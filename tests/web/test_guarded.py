@@ -1295,5 +1295,5 @@ async def test_without_the_libraries_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpcore", None)
     monkeypatch.delitem(sys.modules, "agentos.web._connections", raising=False)
 
-    with pytest.raises(ImportError, match=r"httpcore is not installed; install it with: pip install 'agentos\[http\]'"):
+    with pytest.raises(ImportError, match=r"httpcore is not installed; .*: pip install 'agentos-host\[http\]'"):
         await WebClient().request("GET", "http://example.org/")

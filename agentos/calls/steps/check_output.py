@@ -1,7 +1,10 @@
 """The one result that a call comes to: JSON, bounded, masked, and as the tool's output schema says."""
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any
+
+import attrs
 
 from agentos.base.foreign import let_outside_pass
 from agentos.calls.invocation import Invocation, Next
@@ -20,7 +23,29 @@ def check_output(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
             described = invocation.services.masker.describe(error)
             message = f"the tool did run, but what it returned could not be used: {described}"
             invocation.result = invocation.failure("ResultNotSerialisable", message)
+        if any(one.path is not None for one in invocation.result.media):
+            return _with_files(invocation, invocation.result, next)
     return next(invocation)
+
+
+async def _with_files(invocation: Invocation, result: ToolResult, next: Next) -> ToolResult:
+    """Read the files among a result's media, away from the event loop, before anybody is asked about it."""
+    invocation.result = await asyncio.to_thread(invocation.services.results.with_files, result)
+    return await next(invocation)
+
+
+def fitting_result(invocation: Invocation, result: ToolResult) -> ToolResult:
+    """Bring a result that a guardrail gave into shape; output that does not fit the output schema is left out."""
+    ready = invocation.ready
+    results = invocation.services.results
+    made = results.without_files(results.success(result, ready.meta))
+    if ready.output_is_valid is None or not made.success or made.output is None:
+        return made
+    try:
+        is_fitting = ready.output_is_valid(made.output)
+    except TooMuchWorkError:
+        is_fitting = False
+    return made if is_fitting else attrs.evolve(made, output=None)
 
 
 def _checked(invocation: Invocation, value: Any) -> ToolResult:

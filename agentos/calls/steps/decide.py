@@ -78,6 +78,14 @@ async def _decided(invocation: Invocation, next: Next) -> ToolResult:
     return await next(invocation)
 
 
+async def why_not_run(invocation: Invocation) -> str | None:
+    """Say why the gate would not let a call run as it is now, without asking or refusing; None if it would."""
+    decision, grant = _decision(invocation, *await _policy(invocation))
+    if decision.answer == "run" and (grant is None or grant.decision != "once"):
+        return None
+    return decision.reason
+
+
 async def _earlier(invocation: Invocation) -> ToolResult | None:
     """Return the result of an earlier call with the same idempotency key: nobody is asked about a repeat."""
     key = key_of(invocation)
@@ -86,7 +94,8 @@ async def _earlier(invocation: Invocation) -> ToolResult | None:
 
 async def _asked(invocation: Invocation) -> ToolResult:
     access, ready = invocation.services.access, invocation.ready
-    refusal = access.asking_budgets.reserve(invocation.principal.key, ready.qualified_id, ready.tool.cost)
+    budgets = access.asking_budgets.of(ready.tool.effect)
+    refusal = budgets.reserve(invocation.account, ready.qualified_id, ready.tool.cost)
     return await access.proposer.propose(invocation) if refusal is None else over_budget(invocation, refusal)
 
 

@@ -7,10 +7,12 @@ from agentos.model.tool_call import ToolResult
 
 
 def find(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
-    """Find the tool of a name, an alias or a `pack:tool`."""
+    """Find the tool of a name, an alias or a `pack:tool`; what a persona leaves out does not exist for the caller."""
     ready = invocation.services.catalog.find(invocation.call.name)
     if ready is None:
         return answered(_refused(invocation, "there is no such tool"))
+    if invocation.principal.bounds and not invocation.principal.reaches(ready.tool, ready.qualified_id):
+        return answered(_refused(invocation, f"the persona of this turn leaves {ready.qualified_id} out"))
     invocation.ready = ready
     return next(invocation)
 

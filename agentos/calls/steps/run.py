@@ -2,23 +2,21 @@
 
 import asyncio
 import inspect
-import json
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import Awaitable, Iterator
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any
 
 from agentos.base.foreign import Border, is_a, let_outside_pass
 from agentos.calls.invocation import Invocation, Next
-from agentos.calls.results import PLAIN, NotSerialisableError, to_json
+from agentos.calls.results import PLAIN
 from agentos.calls.threads import NO_OUTCOME, Outcome, ThreadJob, TooManyAbandonedError
+from agentos.calls.yielded import collected, gathered
+from agentos.errors import WorkerDiedError
 from agentos.model.tool_call import ToolResult
 from agentos.schema.build import BuildError
 from agentos.schema.validation import show_path
 from agentos.tools.ready import ReadyTool
-from agentos.tools.tool_context import ToolContext
 
-ITEM_LIMIT = 10_000
-"""How many items a tool that yields may yield."""
 _GRACE = 5.0
 """How long a tool may clean up after its caller was cancelled."""
 
@@ -61,6 +59,8 @@ def _failure_of(invocation: Invocation, error: BaseException) -> ToolResult:
         return _not_built(invocation, error)
     if is_a(error, TooManyAbandonedError):
         return invocation.failure("BudgetExceeded", str(error))
+    if is_a(error, WorkerDiedError):
+        return invocation.failure("WorkerDied", str(error), {"may_have_run": error.may_have_run})
     return _raised(invocation, error)
 
 
@@ -102,9 +102,9 @@ def _on_loop(invocation: Invocation) -> Awaitable[Any]:
     value = ready.execute(invocation.arguments, invocation.context)  # type: ignore[misc]  # bound: it is in force
     if type(value) is not CoroutineType:
         if inspect.isasyncgen(value):
-            value = _collected(value, invocation.context)
+            value = collected(value, invocation.context)
         elif not inspect.isawaitable(value):
-            return _plain(_gathered(value, invocation.context) if inspect.isgenerator(value) else value)
+            return _plain(gathered(value, invocation.context) if inspect.isgenerator(value) else value)
     return _apart(invocation, value) if ready.tool.timeout is not None else _inline(invocation, value)
 
 
@@ -222,7 +222,7 @@ async def _in_thread(invocation: Invocation) -> Any:
 
     def call() -> Any:
         value = ready.execute(invocation.arguments, context)  # type: ignore[misc]  # bound: it is in force
-        return _gathered(value, context) if issubclass(type(value), Iterator) else value
+        return gathered(value, context) if issubclass(type(value), Iterator) else value
 
     job = invocation.job = ThreadJob(call, invocation.depth)
     threads.start(job)
@@ -247,7 +247,7 @@ async def _in_thread(invocation: Invocation) -> Any:
     if invocation.ended_by is None and inspect.isawaitable(value):
         return await _inline(invocation, value)
     if invocation.ended_by is None and inspect.isasyncgen(value):
-        return await _inline(invocation, _collected(value, context))
+        return await _inline(invocation, collected(value, context))
     return value
 
 
@@ -257,41 +257,5 @@ async def _in_thread(invocation: Invocation) -> Any:
 async def _gathered_later(invocation: Invocation, value: Any) -> Any:
     """Gather what comes out of a generator or iterator that an async tool returned; anything else is itself."""
     if type(value) is AsyncGeneratorType:
-        return await _inline(invocation, _collected(value, invocation.context))
-    return _gathered(value, invocation.context) if issubclass(type(value), Iterator) else value
-
-
-async def _collected(items: AsyncIterator[Any], context: ToolContext) -> list[Any]:
-    """Gather what an async tool yields; the host hears of each item at once."""
-    collected: list[Any] = []
-    async for item in items:
-        collected.append(item)
-        await context.send_content(_text(item))
-        _bound(collected)
-    return collected
-
-
-def _gathered(items: Iterator[Any], context: ToolContext) -> list[Any]:
-    """Gather what a sync tool yields; the host hears of each item at once."""
-    collected: list[Any] = []
-    for item in items:
-        collected.append(item)
-        context.send_content(_text(item))
-        _bound(collected)
-        if context.cancelled:
-            break
-    return collected
-
-
-def _bound(collected: list[Any]) -> None:
-    if len(collected) > ITEM_LIMIT:
-        raise ValueError(f"the tool yielded more than {ITEM_LIMIT} items")
-
-
-def _text(item: Any) -> str:
-    if isinstance(item, str):
-        return item
-    try:
-        return json.dumps(to_json(item), ensure_ascii=False)
-    except NotSerialisableError:
-        return ""
+        return await _inline(invocation, collected(value, invocation.context))
+    return gathered(value, invocation.context) if issubclass(type(value), Iterator) else value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, run_async
+from agentos.cli.app import App, Fail, completing, examples, run_async
 from agentos.cli.host_session import (
     DESTRUCTIVE,
     EFFECTS,
@@ -17,9 +17,11 @@ from agentos.cli.host_session import (
     SHORTEST_ID,
     data_of,
     print_result,
+    save_media_option,
+    ways_to_approve,
+    whole_results,
     working_host,
 )
-from agentos.cli.terminal.harmless_text import one_line
 from agentos.cli.terminal.output import plain
 
 if TYPE_CHECKING:
@@ -39,6 +41,20 @@ def approvals() -> None:
     An id may be cut short as long as it is clear which is meant. Who decides is --principal, else the host itself: a
     proposal is decided on by whoever made it, unless the manifest says `allowOtherApprover`.
     """
+
+
+def _ids(app: App) -> list[str]:
+    return app.run(_waiting_ids(app), logs=False)
+
+
+async def _waiting_ids(app: App) -> list[str]:
+    from agentos.cli.store_records import records
+
+    async with records(app.config) as found:
+        return [] if found is None else [one.id[:SHORT_ID] for one in await found.proposals.pending(None)]
+
+
+_id_argument = click.argument("id", shell_complete=completing(_ids))
 
 
 # -- list, show --------------------------------------------------------------------------------------------------------
@@ -72,12 +88,10 @@ async def list_(app: App) -> None:
 
 def _arguments(proposal: "Proposal") -> str:
     """Return the arguments in short: enough to tell calls of one tool apart. `show` has them whole."""
-    from agentos.cli.terminal.approval_dialog import NOT_KEPT, as_json
+    from agentos.cli.terminal.approval_dialog import NOT_KEPT
+    from agentos.cli.terminal.call_progress import arguments_text
 
-    if proposal.arguments is None:
-        return NOT_KEPT
-    text = one_line(" ".join(f"{name}={as_json(value)}" for name, value in proposal.arguments.items()))
-    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…"
+    return NOT_KEPT if proposal.arguments is None else arguments_text(proposal.arguments, _BRIEF)
 
 
 def _time_left(proposal: "Proposal") -> str:
@@ -95,7 +109,7 @@ def _data(proposal: "Proposal") -> dict[str, Any]:
 
 
 @approvals.command(epilog=examples("agentos approvals show 3f2a91c0", "agentos approvals show 3f2a91c0 --json"))
-@click.argument("id")
+@_id_argument
 @run_async
 async def show(app: App, id: str) -> None:
     """Show what exactly would run, or what became of it."""
@@ -152,24 +166,26 @@ async def _full_id(found: "Records", id: str) -> str:
         "agentos approvals approve 3f2a91c0 --approve-destructive",
     ),
 )
-@click.argument("id")
+@_id_argument
 @click.option("--yes", "-y", is_flag=True, help="Do not ask again; never for what may destroy something.")
 @click.option("--approve-destructive", is_flag=True, help="Do not ask again, even if it may destroy something.")
+@save_media_option
 @run_async
-async def approve(app: App, id: str, yes: bool, approve_destructive: bool) -> int:
+async def approve(app: App, id: str, yes: bool, approve_destructive: bool, media_folder: str | None) -> int:
     """Run what was proposed, once, and tell its result. What will run is shown first."""
     from agentos.cli.terminal.approval_dialog import Approver
 
     proposal = await _find_proposal(app, id)
     await _confirm(app, proposal, is_agreed=approve_destructive or (yes and proposal.effect != DESTRUCTIVE))
-    async with working_host(app, tells_held_back=False) as host:
+    limits = whole_results(app)
+    async with working_host(app, tells_held_back=False, starts_servers=False, limits=limits) as host:
         try:
             async with Approver(app, host, yes=yes):
                 result = await host.approvals.approve(proposal.id, by=app.principal)
         except asyncio.CancelledError:
             app.out.note(f"proposal {proposal.id} was being applied when it was cancelled; it may have taken effect")
             raise
-        code = print_result(app.out, result, proposal=proposal.id)
+        code = print_result(app.out, result, media_folder=media_folder, proposal=proposal.id)
     if result.error is not None and result.error.type == "ProposalInvalid" and (hint := _who_decides(app, proposal)):
         app.out.note(hint)
     return code
@@ -195,7 +211,7 @@ async def _confirm(app: App, proposal: "Proposal", *, is_agreed: bool) -> None:
         raise Fail(
             f"proposal {proposal.id} was not approved: there is no terminal to ask at",
             code=REFUSED,
-            hint=f"look at it with `agentos approvals show {proposal.id}`, then say {flag}",
+            hint=f"look at it with `{app.same_place('approvals', 'show', proposal.id)}`, then say {flag}",
         )
     app.out.note(describe(proposal, app.out.errors))
     said = await read_line("Type approve to run it: " if is_destructive else "Run it? [y/N] ", afresh=True)
@@ -231,7 +247,7 @@ def _refusing(app: App, proposal: "Proposal") -> Iterator[None]:
         "agentos approvals edit 3f2a91c0 to=bob@example.org", 'agentos approvals edit 3f2a91c0 --args \'{"to": "bob"}\''
     ),
 )
-@click.argument("id")
+@_id_argument
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--args", "text", metavar="JSON", help="All arguments anew, as a JSON object; - reads stdin, @FILE a file."
@@ -251,11 +267,24 @@ async def edit(app: App, id: str, arguments: Sequence[str], text: str | None) ->
     app.out.data(_data(new))
     if not app.out.is_json:
         app.out.say(describe(new, app.out.console))
-    app.out.say(f"It waits as proposal {new.id}: `agentos approvals approve {new.id}` runs it")
+    app.out.say(f"It waits as proposal {new.id}: {ways_to_approve(app, new)}")
+
+
+@approvals.command("ask-again", epilog=examples("agentos approvals ask-again 3f2a91c0"))
+@_id_argument
+@run_async
+async def ask_again(app: App, id: str) -> None:
+    """Propose a call once more that nobody decided on in time. It gets an id of its own."""
+    old = await _find_proposal(app, id)
+    async with working_host(app, tells_held_back=False) as host:
+        with _refusing(app, old):
+            new = await host.approvals.ask_again(old.id, by=app.principal)
+    app.out.data(_data(new))
+    app.out.say(f"It waits as proposal {new.id}: {ways_to_approve(app, new)}")
 
 
 @approvals.command(epilog=examples('agentos approvals reject 3f2a91c0 --reason "wrong address"'))
-@click.argument("id")
+@_id_argument
 @click.option("--reason", default="no reason given", help="Why, for the record and for whoever made the call.")
 @run_async
 async def reject(app: App, id: str, reason: str) -> None:

@@ -1,11 +1,11 @@
-"""`agentos audit`: show, verify and export the log of every decision and call. No pack is loaded."""
+"""`agentos audit`: list, verify and export the log of every decision and call. No pack is loaded."""
 
 import codecs
 import contextlib
 import fnmatch
 import re
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ import attrs
 import click
 
 from agentos.base.atomic_files import replacing
-from agentos.cli.app import App, Fail, examples, run_async
+from agentos.cli.app import App, Fail, examples, pass_app, run_async
+from agentos.cli.host_session import FAILED, UNUSABLE, working_host
 from agentos.cli.terminal.harmless_text import clean, counted, one_line
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 @click.group(
-    epilog=examples("agentos audit show --limit 20", "agentos audit verify", "agentos audit export audit.jsonl"),
+    epilog=examples("agentos audit list --limit 20", "agentos audit verify", "agentos audit export audit.jsonl"),
 )
 def audit() -> None:
-    """Show, verify and export the audit log: every decision and call, in a chain that can't be changed unseen."""
+    """List, verify and export the audit log: every decision and call, in a chain that can't be changed unseen."""
 
 
-# -- show --------------------------------------------------------------------------------------------------------------
+# -- list --------------------------------------------------------------------------------------------------------------
 
 
 @attrs.frozen(kw_only=True)
@@ -76,10 +77,11 @@ def _parse_time(context: click.Context, parameter: click.Parameter, value: str |
 
 
 @audit.command(
+    "list",
     epilog=examples(
-        "agentos audit show",
-        "agentos audit show --tool 'mail:*' --since 2h",
-        "agentos audit show --principal ann --since 2027-01-31 --limit 1000 --json",
+        "agentos audit list",
+        "agentos audit list --tool 'mail:*' --since 2h",
+        "agentos audit list --principal ann --since 2027-01-31 --limit 1000 --json",
     ),
 )
 @click.option("--tool", metavar="PATTERN", help="Only records of tools of that name; * stands for anything.")
@@ -88,10 +90,10 @@ def _parse_time(context: click.Context, parameter: click.Parameter, value: str |
 @click.option("--since", metavar="TIME", callback=_parse_time, help="Only since then: a time, or 30m, 2h, 7d ago.")
 @click.option("--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="The newest so many.")
 @run_async
-async def show(
+async def list_(
     app: App, tool: str | None, principal: str | None, event: str | None, since: datetime | None, limit: int
 ) -> None:
-    """Show the newest records, oldest first."""
+    """List the newest records, oldest first."""
     wanted = RecordFilter(tool=tool, principal=principal, event=event, since=since)
     out, found = app.out, list["AuditRecord"]()
     async with _open_log(app) as log:
@@ -153,7 +155,7 @@ async def _open_log(app: App) -> "AsyncIterator[Audit | None]":
 @click.option("--known", metavar="NR:HASH", help="The end of the log as it was verified earlier and noted elsewhere.")
 @run_async
 async def verify(app: App, known: str | None) -> int:
-    """Recompute the whole chain. Exits 1 and names the first link that is broken.
+    """Recompute the whole chain. Exits 1 and names the first link that is broken, 3 if the log can't be read now.
 
     The end of the log is told: kept elsewhere and given as --known, it shows whether the whole log was rolled back.
     """
@@ -176,9 +178,12 @@ async def verify(app: App, known: str | None) -> int:
     if verdict.ok:
         out.say(f"The chain is whole: {counted(verdict.records, 'record')}. It ends at {head.seq}:{head.hash}")
         return 0
+    is_broken = verdict.broken_at is not None
     if not out.is_json:
-        out.fail(f"the chain is broken at record {verdict.broken_at}: {verdict.reason}")
-    return 1
+        out.fail(
+            f"the chain is broken at record {verdict.broken_at}: {verdict.reason}" if is_broken else verdict.reason
+        )
+    return FAILED if is_broken else UNUSABLE
 
 
 def _parse_head(known: str | None) -> "AuditHead | None":
@@ -195,26 +200,82 @@ def _parse_head(known: str | None) -> "AuditHead | None":
 # -- export ------------------------------------------------------------------------------------------------------------
 
 
-@audit.command(epilog=examples("agentos audit export audit.jsonl", "agentos audit export - | gzip > audit.jsonl.gz"))
+@audit.command(
+    epilog=examples(
+        "agentos audit export audit.jsonl",
+        "agentos audit export - | gzip > audit.jsonl.gz",
+        "agentos audit export --bundle log.bundle",
+    ),
+)
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True), default="-")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--bundle", is_flag=True, help="Sign it: loads the packs, of which one has to offer provenance.")
 @run_async
-async def export(app: App, file: str, force: bool) -> None:
-    """Write every record as a line of JSON to FILE or stdout: number, hashes and text, enough to verify it."""
+async def export(app: App, file: str, force: bool, bundle: bool) -> None:
+    """Write every record as a line of JSON to FILE or stdout: number, hashes and text, enough to verify it.
+
+    A bundle begins with a signed statement of what follows: `agentos audit verify-bundle` needs nothing but the public
+    key of whoever signed it.
+    """
     if file != "-" and Path(file).exists() and not force:  # noqa: ASYNC240 - nothing else runs yet
         raise Fail(f"{file} is there already", hint="--force replaces it")
     out, stdout = app.out, sys.stdout
     target: Any = _CleanedStream(stdout) if stdout.isatty() else stdout
-    async with _open_log(app) as log:
+    async with _exporting(app, bundle=bundle) as write:
         if file == "-":
-            count = 0 if log is None else await log.export(target)
+            count = await write(target)
             stdout.flush()
             return
         with replacing(Path(file), private=True) as draft:
-            target = codecs.getwriter("utf-8")(draft)
-            count = 0 if log is None else await log.export(target)
+            count = await write(codecs.getwriter("utf-8")(draft))
     out.data({"file": file, "records": count})
     out.say(f"{counted(count, 'record')} in {file}")
+
+
+@contextlib.asynccontextmanager
+async def _exporting(app: App, *, bundle: bool) -> "AsyncIterator[Callable[[Any], Awaitable[int]]]":
+    """Give what writes the log, or a bundle of it, and says how many records that were."""
+    if bundle:
+        async with working_host(app, tells_held_back=False, starts_servers=False) as host:
+            yield host.provenance.export
+        return
+
+    async def nothing(target: Any) -> int:  # noqa: ARG001 - as the others
+        return 0
+
+    async with _open_log(app) as log:
+        yield nothing if log is None else log.export
+
+
+# -- verify-bundle -----------------------------------------------------------------------------------------------------
+
+
+@audit.command("verify-bundle", epilog=examples("agentos audit verify-bundle log.bundle --public-key 8f3a..."))
+@click.argument("file", type=click.Path(dir_okay=False, exists=True))
+@click.option("--public-key", "key", metavar="HEX", required=True, help="The signer's public key: 64 digits.")
+@pass_app
+def verify_bundle_(app: App, file: str, key: str) -> int:
+    """Verify a bundle with the public key alone: no store, no manifest and no pack is needed.
+
+    Exits 1 and names the first record that was changed, left out, added or moved, or how many are cut off at the end.
+    """
+    from agentos.access.audit_bundles import read_public_key, verify_bundle
+
+    out = app.out
+    try:
+        public_key = read_public_key(key)
+    except ValueError as error:
+        raise Fail(f"--public-key: {error}", code=2) from None
+    with Path(file).open(encoding="utf-8", errors="replace") as lines:
+        verdict = verify_bundle(lines, public_key)
+    broken_at = None if verdict.ok else verdict.broken_at
+    reason = None if verdict.ok else verdict.reason
+    out.data({"ok": verdict.ok, "records": verdict.records, "brokenAt": broken_at, "reason": reason})
+    if verdict.ok:
+        out.say(f"The bundle is whole and signed: {counted(verdict.records, 'record')}.")
+    elif not out.is_json:
+        out.fail(verdict.reason)
+    return 0 if verdict.ok else FAILED
 
 
 class _CleanedStream:

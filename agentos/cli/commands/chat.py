@@ -3,46 +3,37 @@
 import asyncio
 import signal
 import sys
-import uuid
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-import attrs
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.host_session import FAILED, UNUSABLE, USAGE, working_host
+from agentos.cli.chat_endpoint import KEYS, Endpoint, close_client, open_client
+from agentos.cli.host_session import FAILED, UNUSABLE, USAGE, save_media_option, working_host
 from agentos.cli.terminal.signals import handled
 
 if TYPE_CHECKING:
+    from agentos.cli.chat_conversation import ChatWishes, Conversation
     from agentos.cli.terminal.approval_dialog import Approver
-    from agentos.cli.terminal.call_progress import ProgressLine
     from agentos.host import AgentOS
-    from agentos.turn.chat import Turn
+    from agentos.turn.turn_outcome import Turn
 
 _QUESTION_LIMIT = 1_000_000
-_BLOCK = '"""'
 _UNFINISHED = {
     "steps": "the model had not come to an end after {steps} steps; --max-steps allows more",
     "stuck": "the model made the same calls again and again, so the turn was ended",
 }
-
-
-@attrs.frozen(kw_only=True)
-class Endpoint:
-    """Which model to talk to, and where."""
-
-    model: str
-    base_url: str | None
-    key: str
-    system: str | None
-    max_steps: int
+_CUT = {
+    "length": "the answer was cut at the model's length limit",
+    "refusal": "the model, or whoever offers it, refused to answer",
+}
 
 
 @click.command(
     epilog=examples(
         "agentos chat --model gpt-5-mini",
         "agentos chat --model llama3.3 --base-url http://localhost:11434/v1",
+        "agentos chat --api anthropic --model claude-sonnet-4-5 --persona friendly --memory",
         'agentos chat --model gpt-5-mini --once "What is 2 to the 70th?"',
         "git diff | agentos chat --model gpt-5-mini --once -",
         "agentos chat --model qwen/qwen3 --base-url https://openrouter.ai/api/v1 --key openrouter.apiKey",
@@ -50,34 +41,54 @@ class Endpoint:
 )
 @click.option("--model", envvar="AGENTOS_CHAT_MODEL", show_envvar=True, metavar="NAME", help="The model's name there.")
 @click.option(
-    "--base-url", envvar="OPENAI_BASE_URL", show_envvar=True, metavar="URL", help="Any OpenAI-compatible endpoint."
+    "--api", type=click.Choice(list(KEYS)), default="chat", show_default=True, help="How the endpoint is spoken to."
 )
 @click.option(
-    "--key", default="openai.apiKey", show_default=True, metavar="ID", help="The secret that is the endpoint's API key."
+    "--base-url", envvar="OPENAI_BASE_URL", show_envvar=True, metavar="URL", help="Any endpoint that speaks the API."
+)
+@click.option(
+    "--key", metavar="ID", help="The secret that is the endpoint's API key; openai.apiKey, or that of the other API."
 )
 @click.option("--once", metavar="QUESTION", help="Ask this, print the answer and end; - reads it from stdin.")
 @click.option("--system", metavar="TEXT", help="What the model is told first, before the tools' own prompts.")
+@click.option("--persona", metavar="ID", help="Speak and act as this persona, with the tools that it leaves.")
+@click.option("--memory/--no-memory", default=None, help="Recall what fits, and remember what was said.")
+@click.option("--plan/--no-plan", default=None, help="Make a plan first, show it, and bring it up to date.")
+@click.option(
+    "--stream/--no-stream", "streams", default=None, help="Show the answer as it comes. That is so at a terminal."
+)
+@save_media_option
 @click.option("--max-steps", type=click.IntRange(1, 1000), default=20, show_default=True, help="Requests in one turn.")
 @pass_app
-def chat(
-    app: App,
-    model: str | None,
-    base_url: str | None,
-    key: str,
-    once: str | None,
-    system: str | None,
-    max_steps: int,
-) -> int:
+def chat(app: App, /, *, once: str | None, **options: Any) -> int:
     """Talk to a model that may use the tools, for --principal.
 
     Tools are shown as they run, and what needs approval is asked about. A line that ends with a backslash goes on in
-    the next, and so does everything between two lines of three quotes. Ctrl-C cancels the turn, Ctrl-D ends.
+    the next, and so does everything between two lines of three quotes. Ctrl-C ends the answer under way and a second
+    one the chat, as Ctrl-D does.
     """
-    if not model:
-        raise Fail("say which model to talk to", code=USAGE, hint="--model NAME, or AGENTOS_CHAT_MODEL")
-    endpoint = Endpoint(model=model, base_url=base_url or None, key=key, system=system, max_steps=max_steps)
+    if not options["model"] and not options["persona"]:
+        raise _no_model()
     question = _question(app, once)
-    return app.run(_chat(app, endpoint, question))
+    return app.run(_chat(app, _endpoint(options), options, question))
+
+
+def _no_model() -> Fail:
+    return Fail("say which model to talk to", code=USAGE, hint="--model NAME, or AGENTOS_CHAT_MODEL")
+
+
+def _endpoint(options: dict[str, Any]) -> Endpoint:
+    api, base_url = options["api"], options["base_url"] or None
+    source = click.get_current_context().get_parameter_source("base_url")
+    if api in ("anthropic", "gemini") and source is click.core.ParameterSource.ENVIRONMENT:
+        base_url = None  # the variable names an endpoint of another kind
+    return Endpoint(
+        api=api,
+        model=options["model"] or None,
+        base_url=base_url,
+        key=options["key"] or KEYS[api],
+        system=options["system"],
+    )
 
 
 def _question(app: App, once: str | None) -> str | None:
@@ -99,228 +110,163 @@ def _read_stdin() -> str:
     return text
 
 
-async def _chat(app: App, endpoint: Endpoint, question: str | None) -> int:
+async def _chat(app: App, endpoint: Endpoint, options: dict[str, Any], question: str | None) -> int:
+    from agentos.cli.chat_conversation import ChatWishes, Conversation
     from agentos.cli.terminal.approval_dialog import Approver
 
+    streams = options["streams"]
+    wishes = ChatWishes(
+        **{name: options[name] for name in ("max_steps", "persona", "memory", "plan", "media_folder")},
+        streams=not app.out.is_json and (app.out.console.is_terminal if streams is None else streams),
+        waits=question is None,
+    )
     async with working_host(app) as host, Approver(app, host, shows_calls=True) as approver:
-        client = _client(app, host, endpoint)
-        thinking = _ThinkingClient(client, approver.progress, endpoint.model)
-        conversation = Conversation(app, host, thinking, endpoint)
+        greeting = _check_wishes(host, endpoint, wishes)
+        client = open_client(app, host, endpoint)
+        conversation = Conversation(app, host, client, endpoint, wishes, approver.progress)
         try:
-            return await (
-                _converse(app, conversation) if question is None else _ask_once(app, conversation, question, approver)
-            )
+            if question is None:
+                return await _converse(app, conversation, greeting)
+            return await _ask_once(app, conversation, question, approver)
         finally:
-            await client.close()
+            await close_client(client)
 
 
-# -- the endpoint ------------------------------------------------------------------------------------------------------
+def _check_wishes(host: "AgentOS", endpoint: Endpoint, wishes: "ChatWishes") -> str:
+    """Refuse what nobody in force can do; return the persona's greeting."""
+    from agentos.errors import PersonaError
 
-
-def _client(app: App, host: "AgentOS", endpoint: Endpoint) -> Any:
-    from agentos.base.extras import import_extra
-
+    if wishes.memory and not host.memory.providers:
+        raise Fail("--memory: no memory-provider is in force", code=UNUSABLE, hint="`agentos packs add sqlite-memory`")
+    if wishes.plan and not host.planning.strategies:
+        raise Fail("--plan: no planning-strategy is in force", code=UNUSABLE, hint="`agentos packs add planning`")
+    if wishes.persona is None:
+        return ""
     try:
-        openai = import_extra("openai", "openai")
-    except ImportError as error:
-        raise Fail(str(error), code=UNUSABLE) from None
-    _check_address(endpoint.base_url)
-    key = _key(host, endpoint.key)
-    if key is None and endpoint.base_url is None:
-        raise Fail(
-            f"there is no API key: the secret {endpoint.key!r} has no value",
-            code=UNUSABLE,
-            hint=f"`agentos secrets set {endpoint.key}`; or name another endpoint with --base-url",
-        )
-    if key is not None and _is_unencrypted(endpoint.base_url):
-        app.out.warn(f"the API key and all that is said travel in the clear to {endpoint.base_url}; use https")
-    return openai.AsyncOpenAI(api_key=key or "none", base_url=endpoint.base_url)
+        persona = host.personas.get(wishes.persona)
+    except PersonaError as error:
+        raise Fail(f"--persona: {error}", code=UNUSABLE) from None
+    if endpoint.model is None and not persona.model.get("model"):
+        raise _no_model()
+    return persona.greeting or ""
 
 
-def _check_address(url: str | None) -> None:
-    """Refuse what is no address of an endpoint."""
-    try:
-        parts = urlsplit(url or "https://")
-        is_one = url is None or (parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0)
-    except ValueError:
-        is_one = False
-    if not is_one or not (url or "").isprintable():
-        raise Fail(f"--base-url: expected an address such as http://localhost:11434/v1, got {url!r}", code=USAGE)
+# -- one question ------------------------------------------------------------------------------------------------------
 
 
-def _key(host: "AgentOS", id: str) -> str | None:
-    """Return the API key, from wherever secrets come; from now on it is masked in all that is said."""
-    found = host.extensions.secret_sources.find(id, {})
-    return None if found is None else found[0]
-
-
-def _is_unencrypted(url: str | None) -> bool:
-    from agentos.mcp.auth import is_loopback
-
-    parts = urlsplit(url or "https:")
-    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
-
-
-class _ThinkingClient:
-    """A client that says whom everybody waits for."""
-
-    def __init__(self, client: Any, progress: "ProgressLine", model: str) -> None:
-        self._client = client
-        self._progress = progress
-        self._model = model
-        self.chat = self.completions = self
-
-    async def create(self, **request: Any) -> Any:
-        """Make one request."""
-        self._progress.status(f"{self._model} is thinking ...")
-        try:
-            return await self._client.chat.completions.create(**request)
-        finally:
-            self._progress.clear()
-
-
-# -- turns -------------------------------------------------------------------------------------------------------------
-
-
-class Conversation:
-    """A conversation: every message so far, each call in it answered."""
-
-    def __init__(self, app: App, host: "AgentOS", client: Any, endpoint: Endpoint) -> None:
-        self._app = app
-        self._host = host
-        self._client = client
-        self._endpoint = endpoint
-        self._session = {"id": uuid.uuid4().hex}
-        prompts = (endpoint.system, host.tools.system_prompt(app.principal))
-        said = "\n\n".join(text for text in prompts if text)
-        self.messages: list[Any] = [{"role": "system", "content": said}] if said else []
-
-    async def turn(self, question: str) -> "Turn":
-        """Ask, let the model call tools, and return its answer. What was said until an error or a cancel is kept."""
-        from agentos.turn.chat import run_turn
-
-        asked = [*self.messages, {"role": "user", "content": question}]
-        added: list[Any] = []
-        try:
-            turn = await run_turn(
-                self._host,
-                self._client,
-                asked,
-                model=self._endpoint.model,
-                principal=self._app.principal,
-                session=self._session,
-                max_steps=self._endpoint.max_steps,
-                transcript=added,
-            )
-        except BaseException:
-            if added:
-                self.messages = [*asked, *added]
-            raise
-        self.messages = turn.messages
-        return turn
-
-    def fault(self, error: Exception) -> Fail:
-        """Return what to say of an endpoint that did not answer as it should; no key is in it."""
-        words = self._host.extensions.masker.describe(error)
-        hint = None
-        if getattr(error, "status_code", None) in (401, 403):
-            hint = f"`agentos secrets set {self._endpoint.key}` gives it another key"
-        elif type(error).__name__ == "APIConnectionError":
-            hint = f"is {self._endpoint.base_url or 'the endpoint'} there? --base-url names another"
-        return Fail(f"the model did not answer: {words}", hint=hint)
-
-
-async def _ask_once(app: App, conversation: Conversation, question: str, approver: "Approver") -> int:
+async def _ask_once(app: App, conversation: "Conversation", question: str, approver: "Approver") -> int:
     try:
         turn = await conversation.turn(question)
     except Exception as error:  # noqa: BLE001 - an endpoint and its SDK are foreign: whatever they raise is told
         raise conversation.fault(error) from None
-    app.out.data(
-        {
-            "content": turn.content,
-            "stoppedBy": turn.stopped_by,
-            "steps": turn.steps,
-            "calls": [
-                {"tool": one.meta.get("tool"), "success": one.success, "content": one.content} for one in turn.results
-            ],
-            "waiting": [proposal.id for proposal in approver.waiting],
-        }
-    )
-    _print_turn(app, turn)
+    app.out.data(_data(conversation, turn, [proposal.id for proposal in approver.waiting]))
+    _print_end(app, turn)
     for proposal in approver.waiting:
-        app.out.warn(f"{proposal.tool} waits for approval: `agentos approvals show {proposal.id}`")
+        app.out.warn(f"{proposal.tool} waits for approval: `{app.same_place('approvals', 'show', proposal.id)}`")
     return FAILED if turn.stopped_by in _UNFINISHED else 0
 
 
-def _print_turn(app: App, turn: "Turn") -> None:
-    if turn.content:
-        app.out.say(turn.content)
-    if turn.stopped_by in _UNFINISHED:
-        app.out.warn(_UNFINISHED[turn.stopped_by].format(steps=turn.steps))
+def _data(conversation: "Conversation", turn: "Turn", waiting: list[str]) -> dict[str, Any]:
+    """Return a turn as JSON shows it, with its plan and where media are if that was asked for."""
+    calls: list[dict[str, Any]] = [
+        {"tool": one.meta.get("tool"), "success": one.success, "content": one.content} for one in turn.results
+    ]
+    for call, saved in zip(calls, conversation.saved, strict=False):
+        if saved:
+            call["saved"] = [None if file is None else str(file) for file in saved]
+    told = {"content": turn.content, "stoppedBy": turn.stopped_by, "steps": turn.steps, "calls": calls}
+    plan = {} if turn.plan is None else {"plan": [{"text": one.text, "status": one.status} for one in turn.plan.steps]}
+    return {**told, "waiting": waiting, **plan}
 
 
-async def _converse(app: App, conversation: Conversation) -> int:
+def _print_end(app: App, turn: "Turn") -> None:
+    """Say what ended a turn, if it was not an answer."""
+    words = {**_UNFINISHED, **_CUT}.get(turn.stopped_by)
+    if words is not None:
+        app.out.warn(words.format(steps=turn.steps))
+
+
+# -- at the terminal ---------------------------------------------------------------------------------------------------
+
+
+async def _converse(app: App, conversation: "Conversation", greeting: str) -> int:
     """Read, ask, tell, until the person ends it."""
-    app.out.note("Ctrl-C cancels a turn, Ctrl-D ends.")
-    interrupts = Interrupts()
+    from agentos.cli.terminal.message_input import MessageHistory, read_message
+    from agentos.store.locations import data_folder
+
+    app.out.note("Ctrl-C ends an answer, Ctrl-D ends.")
+    if greeting:
+        app.out.say(greeting)
+    interrupts, history = Interrupts(), MessageHistory(data_folder() / "chat-history.jsonl")
     with handled(signal.SIGINT, interrupts.take):
         while True:
-            question = await interrupts.guard(_read_message())
-            if question is None:
-                if interrupts.happened:
-                    app.out.note("\nCtrl-D ends.")
-                    continue
+            before = interrupts.count
+            question = await interrupts.guard(read_message(history.path))
+            if question is None and (before or interrupts.count == before):
                 return 0
+            if question is None:
+                app.out.note("\nCtrl-C again or Ctrl-D ends.")
+                continue
+            interrupts.forget()
             if question.strip():
-                await _one_turn(app, conversation, question, interrupts)
+                history.add(conversation.masked(question))
+            await _one_message(app, conversation, question, interrupts)
+            if interrupts.count > 1:
+                return 0
 
 
-async def _one_turn(app: App, conversation: Conversation, question: str, interrupts: "Interrupts") -> None:
+async def _one_message(app: App, conversation: "Conversation", question: str, interrupts: "Interrupts") -> None:
+    """Go on with what waited, if somebody decided on it, and then ask."""
+    if conversation.waiting is not None:
+        if await conversation.is_decided():
+            await _one_turn(app, conversation, conversation.go_on(), interrupts)
+        elif not question.strip():
+            _print_waiting(app, conversation.waiting)
+    if question.strip() and not interrupts.count:
+        await _one_turn(app, conversation, conversation.turn(question), interrupts)
+
+
+async def _one_turn(app: App, conversation: "Conversation", work: Any, interrupts: "Interrupts") -> None:
     try:
-        turn = await interrupts.guard(conversation.turn(question))
+        turn = await interrupts.guard(work)
     except Exception as error:  # noqa: BLE001 - as above; the conversation goes on
         fail = conversation.fault(error)
         app.out.fail(fail.message, fail.hint)
         return
     if turn is None:
         app.out.note("\nThe turn was cancelled; a tool that ran may have taken effect or not.")
+    elif turn.stopped_by == "approval":
+        _print_waiting(app, turn)
     else:
-        _print_turn(app, turn)
+        _print_end(app, turn)
 
 
-async def _read_message() -> str | None:
-    """Read a message of one or more lines; None at the end. What is pasted at once is one message."""
-    from agentos.cli.terminal.line_input import more_is_there, read_line
-
-    lines: list[str] = []
-    while True:
-        line = await read_line("you> " if not lines else "...> ")
-        if line is None:
-            return "\n".join(lines) if lines else None
-        is_block = bool(lines) and lines[0].strip() == _BLOCK
-        if line.strip() == _BLOCK and is_block:
-            return "\n".join(lines[1:])
-        goes_on = line.endswith("\\") and not is_block
-        lines.append(line[:-1] if goes_on else line)
-        if not (goes_on or is_block or line.strip() == _BLOCK or more_is_there()):
-            return "\n".join(lines)
+def _print_waiting(app: App, turn: "Turn") -> None:
+    for id in turn.pending:
+        app.out.note(f"A call waits for approval: `{app.same_place('approvals', 'show', id)}`")
+    app.out.note("When that is decided on, Enter lets the answer go on; another message goes on without it.")
 
 
 class Interrupts:
     """Lets Ctrl-C cancel what is under way instead of the whole command."""
 
     def __init__(self) -> None:
-        self.happened = False
+        self.count = 0
+        """How often it was pressed since a person last said something."""
         self._task: asyncio.Task[Any] | None = None
+
+    def forget(self) -> None:
+        """Count from the beginning."""
+        self.count = 0
 
     async def guard(self, work: Any) -> Any:
         """Return what *work* comes to; None if Ctrl-C cancelled it."""
-        self.happened = False
+        before = self.count
         task = self._task = asyncio.ensure_future(work)
         try:
             return await task
         except asyncio.CancelledError:
-            if not self.happened:
+            if self.count == before:
                 task.cancel()
                 raise
             return None
@@ -329,6 +275,6 @@ class Interrupts:
 
     def take(self, number: int, frame: object) -> None:  # noqa: ARG002 - the signal module's signature
         """Take a Ctrl-C."""
-        self.happened = True
+        self.count += 1
         if self._task is not None:
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""`agentos completion`: a script that makes a shell complete commands, options and names of packs."""
+"""`agentos completion`: a script that makes a shell complete commands, options, and names of what is there."""
 
 import click
 from click.shell_completion import get_completion_class

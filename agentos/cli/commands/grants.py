@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos.cli.app import App, Fail, examples, run_async
+from agentos.cli.app import App, Fail, completing, examples, run_async
 from agentos.cli.host_session import DESTRUCTIVE, SHORT_ID, SHORTEST_ID, USAGE, working_host
+from agentos.cli.known_names import complete_tool
 from agentos.cli.terminal.harmless_text import one_line
 from agentos.cli.terminal.output import plain
 
@@ -23,7 +24,7 @@ _STYLES = {"never": "bold red", "always": "green"}
     epilog=examples(
         "agentos grants list",
         "agentos grants add notes:write_note always --principal ann",
-        "agentos grants revoke 3f2a91c0",
+        "agentos grants remove 3f2a91c0",
     ),
 )
 def grants() -> None:
@@ -81,7 +82,7 @@ def _data(grant: "Grant") -> dict[str, Any]:
         "agentos grants add delete_notes never",
     ),
 )
-@click.argument("tool")
+@click.argument("tool", shell_complete=complete_tool)
 @click.argument("decision", type=click.Choice(_DECISIONS))
 @click.option(
     "--argument",
@@ -110,7 +111,7 @@ async def add(app: App, *, tool: str, decision: Any, patterns: Sequence[str], ki
         _warn_of_tool(app, host, tool, decision)
         grant = await host.grants.add(tool, decision, by=Principal.system(), **given)
     app.out.data(_data(grant))
-    app.out.say(f"{grant}; `agentos grants revoke {grant.id[:SHORT_ID]}` takes it back")
+    app.out.say(f"{grant}; `agentos grants remove {grant.id[:SHORT_ID]}` takes it back")
 
 
 def _parse_patterns(patterns: Sequence[str], kind: str) -> Any:
@@ -147,13 +148,24 @@ def _warn_of_tool(app: App, host: "AgentOS", tool: str, decision: str) -> None:
         app.out.warn(f"{prepared.qualified_id} may destroy something: its calls are asked about all the same")
 
 
-# -- revoke ------------------------------------------------------------------------------------------------------------
+# -- remove ------------------------------------------------------------------------------------------------------------
 
 
-@grants.command(epilog=examples("agentos grants revoke 3f2a91c0"))
-@click.argument("id")
+def _ids(app: App) -> list[str]:
+    return app.run(_grant_ids(app), logs=False)
+
+
+async def _grant_ids(app: App) -> list[str]:
+    from agentos.cli.store_records import records
+
+    async with records(app.config) as found:
+        return [] if found is None else [one.id[:SHORT_ID] for one in await found.grants.list()]
+
+
+@grants.command(epilog=examples("agentos grants remove 3f2a91c0"))
+@click.argument("id", shell_complete=completing(_ids))
 @run_async
-async def revoke(app: App, id: str) -> None:
+async def remove(app: App, id: str) -> None:
     """Take a grant back; its ID may be cut short."""
     from agentos.cli.store_records import records
 

@@ -1,32 +1,30 @@
 """`agentos lint`: what packs could say better. They are loaded in a process of their own."""
 
-import json
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from agentos.checks.probed import ProbedPack
 from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.inspection import deadline_option, inspect_packs
-from agentos.cli.manifest_entries import complete_pack, entries_in, find_entries
-from agentos.cli.probe.isolated_load import ProbedPack
+from agentos.cli.inspection import deadline_option, inspect_packs, manifest_of
+from agentos.cli.manifest_entries import announced, complete_any_pack, find_announced, find_entries, is_in_manifest
 from agentos.cli.terminal.harmless_text import counted
 from agentos.loading.modules import is_path
-
-if TYPE_CHECKING:
-    from agentos.cli.layered_config import Config
 
 SEVERITIES = ("error", "warning", "info")
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 @click.command(
-    epilog=examples("agentos lint", "agentos lint hello --fail-on info", "agentos lint ./my-pack/agentos_pack_my_pack")
+    epilog=examples(
+        "agentos lint",
+        "agentos lint hello --fail-on info",
+        "agentos lint calculator",
+        "agentos lint ./my-pack/agentos_pack_my_pack",
+    )
 )
-@click.argument("packs", nargs=-1, shell_complete=complete_pack)
+@click.argument("packs", nargs=-1, shell_complete=complete_any_pack)
 @click.option(
     "--fail-on",
     type=click.Choice(SEVERITIES),
@@ -37,7 +35,7 @@ _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 @deadline_option
 @pass_app
 def lint(app: App, *, packs: tuple[str, ...], fail_on: str, deadline: float) -> None:
-    """Find what packs could say better: all of the manifest's, some of them, or files and folders anywhere."""
+    """Find what packs could say better: all of the manifest's, some of them, others that are installed, or files."""
     probed = list(_probe_chosen(app, packs, deadline))
     findings = [{"pack": one.key, **finding} for one in probed for finding in one.findings]
     bad = [one for one in probed if one.is_bad]
@@ -58,42 +56,40 @@ def lint(app: App, *, packs: tuple[str, ...], fail_on: str, deadline: float) -> 
 
 
 def _probe_chosen(app: App, packs: tuple[str, ...], deadline: float) -> Iterator[ProbedPack]:
-    paths = [Path(name) for name in packs if _is_path(app, name)]
-    named = [name for name in packs if Path(name) not in paths]
-    if paths:
-        with _temporary_manifest(paths) as config:
+    alone = {name: entry for name in packs if (entry := _entry_of(app, name)) is not None}
+    named = [name for name in packs if name not in alone]
+    if alone:
+        with manifest_of(list(alone.values())) as config:
             yield from inspect_packs(app, deadline, config=config, lint=True).packs
-    if named or not paths:
-        keys = {find_entries(app.config.path, name)[0].key for name in named}
+    if named or not alone:
+        others = [one.name for one in announced()] if named else []
+        keys = {find_entries(app.config.path, name, others)[0].key for name in named}
         indexes = [index for index, entry in enumerate(app.config.entries) if not keys or entry.key in keys]
         yield from (
             one for one in inspect_packs(app, deadline, only=indexes, lint=True).packs if one.status != "skipped"
         )
 
 
+def _entry_of(app: App, name: str) -> dict[str, str] | None:
+    """Return an entry for a file, a folder or an installed pack; None for what the manifest has to know."""
+    if _is_path(app, name):
+        return {"module": str(Path(name).absolute()), "identifier": str(Path(name)).replace(" ", "_")}
+    if is_in_manifest(app, name):
+        return None
+    found = find_announced(name)
+    return None if found is None else {"package": found.name}
+
+
 def _is_path(app: App, name: str) -> bool:
     """Tell a file or a folder from the name of a pack: a folder that is no package may be called as one is."""
     path = Path(name)
     if path.is_dir():
-        return (path / "__init__.py").is_file() or not _is_in_manifest(app, name)
+        return (path / "__init__.py").is_file() or not _is_known(app, name)
     is_there = path.suffix == ".py" and path.exists()
-    if not is_there and is_path(name) and not _is_in_manifest(app, name):
+    if not is_there and is_path(name) and not is_in_manifest(app, name):
         raise Fail(f"there is no pack at {path.absolute()}: expected a .py file, or a folder with an __init__.py")
     return is_there
 
 
-def _is_in_manifest(app: App, name: str) -> bool:
-    path = app.find_manifest()
-    return path is not None and any(name in (one.key, *one.names()) for one in entries_in(path))
-
-
-@contextmanager
-def _temporary_manifest(paths: list[Path]) -> "Iterator[Config]":
-    """Give a manifest of packs that are in none."""
-    from agentos.cli.layered_config import load_config
-
-    entries = [{"module": str(path.absolute()), "identifier": str(path).replace(" ", "_")} for path in paths]
-    with tempfile.TemporaryDirectory() as folder:
-        manifest = Path(folder) / "agentos.json"
-        manifest.write_text(json.dumps({"packs": entries}), "utf-8")
-        yield load_config(manifest)
+def _is_known(app: App, name: str) -> bool:
+    return is_in_manifest(app, name) or find_announced(name) is not None

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from agentos.checks.probed import ProbeReport
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.host_session import UNUSABLE
 from agentos.cli.inspection import deadline_option, inspect_packs
-from agentos.cli.probe.isolated_load import ProbeReport
 from agentos.cli.terminal.harmless_text import counted
 from agentos.errors import ManifestError, PackLoadError
 

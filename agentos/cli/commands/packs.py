@@ -10,19 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentos.checks.probed import ProbedPack
 from agentos.cli.app import App, Fail, examples, pass_app, run_async
 from agentos.cli.host_session import REFUSED, USAGE, working_host
-from agentos.cli.inspection import deadline_option, inspect_packs
+from agentos.cli.inspection import deadline_option, inspect_packs, manifest_of
+from agentos.cli.known_names import complete_qualified_tool
 from agentos.cli.manifest_edit.edits import GONE
-from agentos.cli.manifest_entries import ManifestEntry, announced, complete_pack, entries_in, find_entries
-from agentos.cli.probe.isolated_load import ProbedPack
+from agentos.cli.manifest_entries import (
+    ManifestEntry,
+    announced,
+    complete_any_pack,
+    complete_new_pack,
+    complete_pack,
+    entries_in,
+    find_announced,
+    find_entries,
+    is_in_manifest,
+)
 from agentos.errors import AgentOSError, ManifestError, PackLoadError, StoreError
 from agentos.model.field_checks import did_you_mean
-from agentos.model.manifest import PackEntry
+from agentos.model.manifest import ISOLATIONS, PackEntry
 
 if TYPE_CHECKING:
     from agentos.access.pins import Pin
     from agentos.cli.layered_config import Config
+    from agentos.loading.entry_points import PackEntryPoint
     from agentos.loading.pack_files import PackFiles
 
 _WHEN_IT_COUNTS = "`agentos serve` hears of it at once, other hosts when they start again."
@@ -113,32 +125,66 @@ def _disabled_in_store(app: App) -> dict[str, float]:
         return {}
 
 
-# -- info --------------------------------------------------------------------------------------------------------------
+# -- show --------------------------------------------------------------------------------------------------------------
 
 
 @packs.command(
     short_help="Say what is known of a pack",
-    epilog=examples("agentos packs info calculator", "agentos packs info hello --probe"),
+    epilog=examples("agentos packs show calculator", "agentos packs show hello --probe"),
 )
-@click.argument("name", shell_complete=complete_pack)
-@click.option("--probe", "wants_probe", is_flag=True, help="Load it in a process of its own, and say what it offers.")
+@click.argument("name", shell_complete=complete_any_pack)
+@click.option(
+    "--probe", "wants_probe", is_flag=True, help="Load it in a process of its own, and say what it offers and takes."
+)
 @deadline_option
 @pass_app
-def info(app: App, *, name: str, wants_probe: bool, deadline: float) -> None:
-    """Say what is known of a pack: where it comes from, its files, and what its entry in the manifest says."""
+def show(app: App, *, name: str, wants_probe: bool, deadline: float) -> None:
+    """Say what is known of a pack: where it comes from, its files and options, what its entry in the manifest says.
+
+    It is one of the manifest's, or any other that is installed. Which options a pack takes is known of curated packs;
+    of others, --probe finds it out.
+    """
+    installed = None if is_in_manifest(app, name) else find_announced(name)
+    patience = deadline if wants_probe else None
+    told = _facts_of_entry(app, name, patience) if installed is None else _facts_of_installed(app, installed, patience)
+    told["options"] = _options(told["entry"].get("package", name), told.get("probe"))
+    app.out.data(told)
+    _show_facts(app, told)
+
+
+def _facts_of_entry(app: App, name: str, deadline: float | None) -> dict[str, Any]:
+    """Say what is known of a pack of the manifest; with a *deadline*, also what it offers."""
     from agentos.cli.hidden_secrets import shown_tree
 
     config = app.config
-    one = find_entries(config.path, name)[0]
-    row = _row(config, one, _disabled_in_store(app))
+    one = find_entries(config.path, name, [each.name for each in announced()])[0]
     found, _ = _files_or_fault(config, one)
-    files = {} if found is None else {name: _size(path) for name, path in found.files.items()}
-    said = shown_tree(one.said, one.at)
-    told: dict[str, Any] = {**row, "entry": said, **_announcement(one), "files": files}
-    if wants_probe:
-        told["probe"] = _probe_one(app, one, deadline)
-    app.out.data(told)
-    _show_info(app, told)
+    told = {**_row(config, one, _disabled_in_store(app)), "entry": shown_tree(one.said, one.at)}
+    told |= {**_announcement(one.said.get("package")), "files": _sizes(found)}
+    return told if deadline is None else {**told, "probe": _probe_one(app, one, deadline)}
+
+
+def _facts_of_installed(app: App, one: "PackEntryPoint", deadline: float | None) -> dict[str, Any]:
+    """Say what is known of a pack that is installed and not in the manifest; with a *deadline*, also what it offers."""
+    from agentos.loading.pack_files import files_of
+
+    found = files_of(PackEntry(package=one.name))
+    row: dict[str, Any] = {
+        "key": one.name,
+        "state": "installed",
+        "reason": f"`agentos packs add {one.name}` puts it into the manifest",
+    }
+    row |= {"version": None if found is None else found.version, "source": f"package {one.name}"}
+    told = {**row, "origin": None if found is None else found.origin, "entry": {}}
+    told |= {**_announcement(one.name), "files": _sizes(found)}
+    if deadline is None:
+        return told
+    with manifest_of([{"package": one.name}]) as config:
+        return {**told, "probe": inspect_packs(app, deadline, config=config).packs[0]}
+
+
+def _sizes(found: "PackFiles | None") -> dict[str, int]:
+    return {} if found is None else {name: _size(path) for name, path in found.files.items()}
 
 
 def _size(path: Path) -> int:
@@ -148,9 +194,9 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _announcement(one: ManifestEntry) -> dict[str, Any]:
+def _announcement(package: str | None) -> dict[str, Any]:
     """Return how a distribution announces a pack, and what it says of itself."""
-    found = next((each for each in announced() if each.name == one.said.get("package")), None)
+    found = next((each for each in announced() if each.name == package), None)
     if found is None:
         return {"entryPoint": None, "distribution": None, "summary": None}
     from importlib.metadata import PackageNotFoundError, metadata
@@ -167,7 +213,25 @@ def _probe_one(app: App, one: ManifestEntry, deadline: float) -> ProbedPack | No
     return inspect_packs(app, deadline, only=[index]).pack(one.key)
 
 
-def _show_info(app: App, told: Mapping[str, Any]) -> None:
+def _options(package: object, probed: ProbedPack | None) -> list[Mapping[str, Any]]:
+    """Return which options a pack takes: as it says itself, else as is known of curated packs."""
+    from agentos.model.declared_options import curated_options, option_rows
+
+    if probed is not None and not probed.is_bad:
+        return list(probed.options)
+    return list(option_rows(curated_options(str(package)) or {}))
+
+
+def _show_options(app: App, options: list[Mapping[str, Any]]) -> None:
+    rows = []
+    for one in options:
+        default = "needed" if one["required"] else "" if one["default"] is None else json.dumps(one["default"])
+        rows.append((one["name"], one["type"], default, one["description"]))
+    app.out.say("\noptions", "bold")
+    app.out.table(("option", "type", "default", "what it is"), rows)
+
+
+def _show_facts(app: App, told: Mapping[str, Any]) -> None:
     out = app.out
     out.say(told["key"], "bold")
     labels = ("state", "reason", "version", "source", "origin", "distribution", "summary", "entryPoint")
@@ -183,6 +247,8 @@ def _show_info(app: App, told: Mapping[str, Any]) -> None:
         more = f", the first {_FILES_SHOWN}" if len(files) > _FILES_SHOWN else ""
         out.say(f"\nfiles ({len(files)}{more})", "bold")
         out.facts([(name, f"{size:,} bytes") for name, size in files[:_FILES_SHOWN]])
+    if told["options"]:
+        _show_options(app, told["options"])
     if probed := told.get("probe"):
         _show_probed(app, probed)
 
@@ -205,9 +271,10 @@ def _show_probed(app: App, probed: ProbedPack) -> None:
         "agentos packs add calculator",
         "agentos packs add ./packs/hello.py --option word='\"Good day\"'",
         "agentos packs add myhost.packs.greeter --identifier greeter --priority 10",
+        "agentos packs add web-search --isolation process --requirement 'httpx<0.28'",
     ),
 )
-@click.argument("what")
+@click.argument("what", shell_complete=complete_new_pack)
 @click.option("--identifier", metavar="KEY", help="A key of its own for the pack.")
 @click.option("--priority", type=int, help="Rank of what it offers; the highest wins.")
 @click.option("--version", metavar="SPEC", help="A PEP 440 specifier, such as '>=1.2,<2'.")
@@ -215,10 +282,20 @@ def _show_probed(app: App, probed: ProbedPack) -> None:
     "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option; the value is JSON, else text."
 )
 @click.option("--required", is_flag=True, help="Let the whole load fail if this pack does.")
+@click.option("--isolation", type=click.Choice(ISOLATIONS), help="Where it runs: here, or in a process of its own.")
+@click.option("--python", metavar="PATH", help="The interpreter of its process; needs --isolation process.")
+@click.option(
+    "--requirement",
+    "requirements",
+    multiple=True,
+    metavar="SPEC",
+    help="What an environment made for its process holds, such as 'httpx<0.28'; needs --isolation process.",
+)
 @click.option("--no-probe", is_flag=True, help="Do not load it to see whether that works.")
 @pass_app
 def add(
     app: App,
+    /,
     *,
     what: str,
     identifier: str | None,
@@ -227,12 +304,20 @@ def add(
     options: tuple[str, ...],
     required: bool,
     no_probe: bool,
+    requirements: tuple[str, ...],
+    **process: str | None,
 ) -> None:
     """Add a pack to the manifest: a file or folder, a dotted module, a package, or the name of an entry point."""
     from agentos.cli.manifest_edit.editing import add_pack
 
     config = app.config
-    fields = {"identifier": identifier, "priority": priority, "version": version, "required": required or None}
+    fields: dict[str, Any] = {
+        "identifier": identifier,
+        "priority": priority,
+        "version": version,
+        "required": required or None,
+    }
+    fields |= process | {"requirements": list(requirements) or None}
     entry = _new_entry(config, what, options, fields)
     key = entry.get("identifier") or entry.get("package") or entry["module"]
     if any(one.key == key for one in entries_in(config.path)):
@@ -439,7 +524,7 @@ async def _write_flag(config: "Config", key: str, *, enabled: bool) -> tuple[boo
     short_help="Accept new or changed definitions",
     epilog=examples("agentos packs accept", "agentos packs accept hello:greet", "agentos packs accept --all --yes"),
 )
-@click.argument("tools", nargs=-1)
+@click.argument("tools", nargs=-1, shell_complete=complete_qualified_tool)
 @click.option("--all", "takes_all", is_flag=True, help="Accept everything that waits.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask at a terminal.")
 @run_async

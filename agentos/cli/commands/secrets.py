@@ -10,11 +10,11 @@ from typing import Any
 import attrs
 import click
 
+from agentos.checks.faults import faults_of_kept
+from agentos.checks.probed import ProbeReport
 from agentos.cli.app import App, Fail, completing, examples, pass_app
-from agentos.cli.faults import faults_of_kept
 from agentos.cli.inspection import deadline_option, inspect_packs, warn_of_bad
 from agentos.cli.layered_config import Config, kept_secrets, sources_of
-from agentos.cli.probe.isolated_load import ProbeReport
 from agentos.model.field_checks import did_you_mean, fault_of_name
 from agentos.secrets.catalog import SecretCatalog, SecretDefinition
 from agentos.secrets.sources import SecretSources, is_real
@@ -26,13 +26,13 @@ _complete_known = completing(lambda _: [one.id for one in SecretCatalog.shipped(
 
 
 @click.group(
-    epilog=examples("agentos secrets list", "agentos secrets set openai.apiKey", "agentos secrets check"),
+    epilog=examples("agentos secrets list", "agentos secrets add openai.apiKey", "agentos secrets check"),
 )
 def secrets() -> None:
     """See which secrets packs declare, where they come from and what they gate, and set them.
 
     A value is looked for in a pack's own options, the environment, the manifest's .env file, and then among those that
-    `agentos secrets set` keeps: in the OS keyring where one works, else in an encrypted file. No value is ever shown.
+    `agentos secrets add` keeps: in the OS keyring where one works, else in an encrypted file. No value is ever shown.
     """
 
 
@@ -81,7 +81,7 @@ class SecretRow:
 
 def _rows(config: Config, report: ProbeReport, more: Iterable[str] = ()) -> list[SecretRow]:
     """Return a row for each secret that is declared, is kept, or is named in *more*."""
-    catalog, kept = SecretCatalog.shipped(), SecretVault().kept()
+    known, kept = {**SecretCatalog.shipped().definitions, **report.secrets}, SecretVault().kept()
     wanted = _who_declares(report)
     sources = sources_of(config, kept_secrets())
     return [
@@ -91,7 +91,7 @@ def _rows(config: Config, report: ProbeReport, more: Iterable[str] = ()) -> list
             optional=id in wanted and all(one["optional"] for _, one in wanted[id]),
             gates=tuple(dict.fromkeys(gate for gate, _ in wanted.get(id, ()))),
             kept=kept.get(id),
-            definition=catalog.get(id),
+            definition=known.get(id),
         )
         for id in dict.fromkeys((*wanted, *kept, *more))
     ]
@@ -172,17 +172,16 @@ def check(app: App, ids: Sequence[str], deadline: float) -> int:
         return 0
     _print_rows(app, wrong, "")
     if not app.out.is_json:
-        app.out.fail(f"missing: {', '.join(row.id for row in wrong)}", f"agentos secrets set {wrong[0].id}")
+        app.out.fail(f"missing: {', '.join(row.id for row in wrong)}", f"agentos secrets add {wrong[0].id}")
     return 1
 
 
-# -- set, unset --------------------------------------------------------------------------------------------------------
+# -- add, remove -------------------------------------------------------------------------------------------------------
 
 
 @secrets.command(
-    "set",
     epilog=examples(
-        "agentos secrets set openai.apiKey", "pass show openai | agentos secrets set openai.apiKey --stdin"
+        "agentos secrets add openai.apiKey", "pass show openai | agentos secrets add openai.apiKey --stdin"
     ),
 )
 @click.argument("id", shell_complete=_complete_known)
@@ -190,48 +189,60 @@ def check(app: App, ids: Sequence[str], deadline: float) -> int:
 @click.option("--force", is_flag=True, help="Keep it even if nothing here declares such a secret.")
 @deadline_option
 @pass_app
-def set_(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> None:
+def add(app: App, id: str, from_stdin: bool, force: bool, deadline: float) -> None:
     """Keep a secret: typed unseen, stored in the OS keyring where one works, else in an encrypted file.
 
     It is kept for this user, whatever the manifest. A variable of the environment or a line in .env counts before it.
     ID is one that agentos knows or a pack of the manifest declares; the name of its variable means it, too.
     """
-    id = _known_id(app, id, deadline, force=force)
+    meant = _known_secret(app, id, deadline, force=force)
+    id = meant.id
     value = _read_value(app, id, from_stdin=from_stdin)
     vault = SecretVault()
     where = vault.set(id, value)
     place = _PLACES[where] + (f" at {vault.path}" if where == "file" else "")
-    nearer = _stronger_origin(app, id)
+    nearer = _stronger_origin(app, meant)
     app.out.data({"id": id, "kept": where, "countsBefore": nearer})
     app.out.say(f"{id} is kept in {place}")
     if nearer is not None:
         app.out.warn(f"{nearer} has a value too, and that one counts")
 
 
-def _known_id(app: App, id: str, deadline: float, *, force: bool) -> str:
-    """Return the id that is meant. Refuse what can't be one, and what nothing asks for: nobody would read its value."""
+def _known_secret(app: App, id: str, deadline: float, *, force: bool) -> SecretDefinition:
+    """Return what is meant. Refuse what can't be an id, and what nothing asks for: nobody would read its value."""
     if fault := fault_of_name(id):
         raise Fail(f"{id!r} is no id of a secret: {fault}", code=2)
     catalog = SecretCatalog.shipped()
-    if meant := next((one.id for one in catalog if id in one.variables), None):
-        app.out.note(f"{id} is the variable of {meant}")
+    if meant := _meant(app, id, catalog):
         return meant
-    if force or catalog.get(id) is not None or id in SecretVault().kept():
-        return id
+    if force or id in SecretVault().kept():
+        return SecretDefinition(id, None)
     declared = _declared_here(app, deadline)
-    if id not in declared:
-        hint = did_you_mean(id, [*declared, *(one.id for one in catalog)])
-        way = "`agentos secrets list --all` shows what is known; --force keeps it all the same"
-        raise Fail(f"nothing declares a secret called {id!r}{hint}", code=2, hint=way)
-    return id
+    if meant := _meant(app, id, declared.values()):
+        return meant
+    hint = did_you_mean(id, [*declared, *(one.id for one in catalog)])
+    way = "`agentos secrets list --all` shows what is known; --force keeps it all the same"
+    raise Fail(f"nothing declares a secret called {id!r}{hint}", code=2, hint=way)
 
 
-def _declared_here(app: App, deadline: float) -> list[str]:
+def _meant(app: App, name: str, known: Iterable[SecretDefinition]) -> SecretDefinition | None:
+    """Return the secret of that id, or of the variable of that name."""
+    for one in known:
+        if name in one.variables:
+            app.out.note(f"{name} is the variable of {one.id}")
+        if name in (one.id, *one.variables):
+            return one
+    return None
+
+
+def _declared_here(app: App, deadline: float) -> dict[str, SecretDefinition]:
     """Return the secrets that the manifest's packs and servers ask for; none without a manifest that can be used."""
     with contextlib.suppress(Fail):
         servers = _REFERENCE.findall(json.dumps(dict(app.config.manifest.mcp_servers), default=dict))
-        return [*servers, *_who_declares(_probe_and_warn(app, deadline))]
-    return []
+        report = _probe_and_warn(app, deadline)
+        asked = {id: SecretDefinition(id, None) for id in (*servers, *_who_declares(report))}
+        return {**asked, **report.secrets}
+    return {}
 
 
 def _read_value(app: App, id: str, *, from_stdin: bool) -> str:
@@ -254,22 +265,22 @@ def _read_stdin(id: str, limit: int) -> str:
         raise Fail(f"that is no value for {id}: it is no text in UTF-8", code=2) from None
 
 
-def _stronger_origin(app: App, id: str) -> str | None:
+def _stronger_origin(app: App, secret: SecretDefinition) -> str | None:
     """Return where a value is found that counts before the one that is kept."""
     config = None
     with contextlib.suppress(Fail):  # a secret is kept whatever the manifest, and whether there is one
         config = app.config
     entries = () if config is None else config.entries
     own = {name: value for entry in entries for name, value in entry.options.get("secrets", {}).items()}
-    sources = sources_of(config)
-    found = sources.find(id, {}) or sources.find(id, own)
+    sources = sources_of(config, known=SecretCatalog.of([secret] if secret.variables else []))
+    found = sources.find(secret.id, {}) or sources.find(secret.id, own)
     return None if found is None else found[1]
 
 
-@secrets.command(epilog=examples("agentos secrets unset openai.apiKey"))
+@secrets.command(epilog=examples("agentos secrets remove openai.apiKey"))
 @click.argument("id", shell_complete=completing(lambda _: SecretVault().kept()))
 @pass_app
-def unset(app: App, id: str) -> None:
+def remove(app: App, id: str) -> None:
     """Forget a secret that is kept. What the environment or .env say stays."""
     vault = SecretVault()
     kept = vault.kept()  # looked at first: to change what is kept, its folder is made

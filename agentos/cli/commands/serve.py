@@ -18,6 +18,7 @@ from agentos.base.extras import import_extra
 from agentos.cli.app import App, Fail, app_of, examples, pass_app
 from agentos.cli.host_session import UNUSABLE, USAGE
 from agentos.cli.terminal.harmless_text import counted
+from agentos.cli.terminal.log_output import FORMATS
 
 if TYPE_CHECKING:
     from agentos.host import AgentOS
@@ -45,6 +46,7 @@ class HTTPOptions:
     tls_cert: str | None
     tls_key: str | None
     limit: tuple[str, ...]
+    metrics: str
 
     @property
     def asks_for_tokens(self) -> bool:
@@ -68,10 +70,11 @@ class _SearchThreshold(click.IntRange):
         "agentos serve --principal ann",
         "agentos serve --no-approvals-tools",
         "agentos serve --http --port 8000",
+        "agentos serve --http --log-format json --metrics anybody",
         "agentos serve --http --token-file tokens.json --bind 0.0.0.0 --url https://tools.example.com/mcp",
         "agentos serve --http --url https://tools.example.com/mcp --issuer https://login.example.com"
         " --jwks-url https://login.example.com/keys.json",
-        "agentos serve tokens issue --token-file tokens.json --principal ann --days 30",
+        "agentos serve tokens add --token-file tokens.json --principal ann --days 30",
     ),
 )
 @click.option("--stdio", is_flag=True, help="Serve one client over stdin and stdout, which started this; the default.")
@@ -95,6 +98,20 @@ class _SearchThreshold(click.IntRange):
     help="A bound of the server, such as connections=5000, sessions_per_principal=20 or headers=5 (seconds).",
 )
 @click.option(
+    "--metrics",
+    type=click.Choice(("callers", "anybody", "off")),
+    default="callers",
+    show_default=True,
+    help="Who may read /metrics: who may call the tools, anybody who reaches the server, or nobody.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How lines on stderr are written: with the time first, or as JSON objects.",
+)
+@click.option(
     "--search-above",
     type=_SearchThreshold(min=0),
     default=40,
@@ -109,7 +126,14 @@ class _SearchThreshold(click.IntRange):
 )
 @click.pass_context
 def serve(
-    context: click.Context, /, stdio: bool, http: bool, no_approvals_tools: bool, search_above: Any, **options: Any
+    context: click.Context,
+    /,
+    stdio: bool,
+    http: bool,
+    no_approvals_tools: bool,
+    search_above: Any,
+    log_format: str,
+    **options: Any,
 ) -> None:
     """Serve the tools to MCP clients.
 
@@ -117,12 +141,16 @@ def serve(
     whom: one of the manifest's principals, with what it holds now. Without --token-file or --jwks-url only this machine
     is let in, for --principal. What you change meanwhile counts: overrides, secrets, principals, and which packs are
     enabled. Ends with SIGTERM, Ctrl-C, or when the client closes stdin.
+
+    Over HTTP there are also /health, /ready and /metrics. Clients are told that the server is called what the manifest
+    has as its name.
     """
     if context.invoked_subcommand is not None:
         return
     app = app_of(context)
     if stdio and http:
         raise Fail("--stdio and --http: serve one of them", code=USAGE)
+    app.given["log_format"] = log_format
     shown = {
         "approvals_tools": not no_approvals_tools,
         "search_above": None if search_above == _NEVER else search_above,
@@ -179,9 +207,9 @@ async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, An
 
     server_module, stdio = _load("server.mcp_server"), _load("server.stdio")
     async with followed(app) as (host, principals):
-        server = server_module.MCPServer(host, principal=_caller(app, principals), **shown)
+        server = server_module.MCPServer(host, principal=_caller(app, principals), name=_name(app), **shown)
         meant = ": this is for an MCP client to start; Ctrl-C ends it" if os.isatty(stdin) else ""
-        app.out.note(f"serving {_count(app, host)} over stdin and stdout{meant}")
+        app.out.note(f"serving {_count(app, host)} over stdin and stdout {_as_whom(app)}{meant}")
         try:
             ended_by = await stdio.run(server.server, stdin, stdout)
         finally:
@@ -194,6 +222,17 @@ def _caller(app: App, principals: Mapping[str, "Principal"]) -> "Principal | Cal
     """Return for whom everything is done: the host itself, or a principal as the manifest has it at the time."""
     id = app.principal.id
     return (lambda _: principals.get(id)) if app.given.get("principal") else app.principal
+
+
+def _as_whom(app: App) -> str:
+    if app.given.get("principal"):
+        return f"as {app.principal.id}"
+    return "as the host itself, which may call everything (--principal names another)"
+
+
+def _name(app: App) -> str:
+    """Return what clients are told that the server is called."""
+    return app.config.manifest.name or "agentos"
 
 
 def _count(app: App, host: "AgentOS") -> str:
@@ -227,6 +266,8 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) ->
             required_scopes=options.require_scope,
             allowed_origins=options.allow_origin,
             limits=limits,
+            metrics=options.metrics,
+            name=_name(app),
             ready=lambda address: _print_ready(app, host, address, has_tokens=options.asks_for_tokens),
             **({} if options.asks_for_tokens else {"principal": _caller(app, principals)}),
             **shown,
@@ -304,7 +345,7 @@ def _print_ready(app: App, host: "AgentOS", address: str, *, has_tokens: bool) -
     if has_tokens:
         app.out.note(f"serving at {address} to whoever has a token")
         return
-    app.out.note(f"serving {_count(app, host)} at {address} to everybody on this machine, as {app.principal.id}")
+    app.out.note(f"serving {_count(app, host)} at {address} to everybody on this machine, {_as_whom(app)}")
 
 
 async def _until_sigterm(serving: Any) -> None:
@@ -344,19 +385,19 @@ _token_file = click.option("--token-file", type=_file, metavar="FILE", required=
 
 @serve.group(
     epilog=examples(
-        "agentos serve tokens issue --token-file tokens.json --principal ann",
+        "agentos serve tokens add --token-file tokens.json --principal ann",
         "agentos serve tokens list --token-file tokens.json",
-        "agentos serve tokens revoke 3f2a91c0d4e5 --token-file tokens.json",
+        "agentos serve tokens remove 3f2a91c0d4e5 --token-file tokens.json",
     ),
 )
 def tokens() -> None:
-    """Issue, list and revoke the tokens that let clients in over HTTP. The file holds hashes only."""
+    """Add, list and remove the tokens that let clients in over HTTP. The file holds hashes only."""
 
 
 @tokens.command(
     epilog=examples(
-        "agentos serve tokens issue --token-file tokens.json --principal ann",
-        "agentos serve tokens issue --token-file tokens.json --principal ann --scope mail:read --days 7",
+        "agentos serve tokens add --token-file tokens.json --principal ann",
+        "agentos serve tokens add --token-file tokens.json --principal ann --scope mail:read --days 7",
     ),
 )
 @_token_file
@@ -372,7 +413,7 @@ def tokens() -> None:
 )
 @click.option("--forever", is_flag=True, help="It does not expire.")
 @pass_app
-def issue(app: App, token_file: str, scopes: Sequence[str], audience: str | None, days: float, forever: bool) -> None:
+def add(app: App, token_file: str, scopes: Sequence[str], audience: str | None, days: float, forever: bool) -> None:
     """Make a token for --principal. It is shown now and never again."""
     if not app.given.get("principal"):
         raise Fail(
@@ -421,11 +462,11 @@ def list_(app: App, token_file: str) -> None:
     app.out.table(("id", "for", "holds", "narrowed to", "audience", "until"), rows, empty="There are no tokens.")
 
 
-@tokens.command(epilog=examples("agentos serve tokens revoke 3f2a91c0d4e5 --token-file tokens.json"))
+@tokens.command(epilog=examples("agentos serve tokens remove 3f2a91c0d4e5 --token-file tokens.json"))
 @click.argument("id")
 @_token_file
 @pass_app
-def revoke(app: App, id: str, token_file: str) -> None:
+def remove(app: App, id: str, token_file: str) -> None:
     """Take the token of that ID out of the file; servers that run refuse it at once."""
     if not _tokens(_require_file(token_file)).revoke(id):
         raise Fail(f"there is no token {id[:64]!r} in {token_file}", hint="`agentos serve tokens list` shows their ids")
@@ -435,5 +476,5 @@ def revoke(app: App, id: str, token_file: str) -> None:
 
 def _require_file(path: str) -> str:
     if not Path(path).is_file():
-        raise Fail(f"there is no file of tokens at {path}", hint="`agentos serve tokens issue` makes one")
+        raise Fail(f"there is no file of tokens at {path}", hint="`agentos serve tokens add` makes one")
     return path

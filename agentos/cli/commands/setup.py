@@ -5,11 +5,14 @@ import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
+
+if TYPE_CHECKING:
+    from agentos.cli.scaffolding import WrappedTool
 
 STORE = ".agentos/store.db"
 _FORMATS = ("toml", "yaml", "json")
@@ -191,25 +194,32 @@ def new() -> None:
 @click.argument("name")
 @click.option(
     "--flavour",
-    type=click.Choice(["tool", "toolset", "wrapper", "bridge"]),
+    type=click.Choice(["tool", "toolset", "wrapper", "guardrail", "middleware", "bridge"]),
     default="tool",
     show_default=True,
-    help="One tool; several that belong together; one that calls the one beneath; functions that are there already.",
+    help="One tool; several that belong together; one that calls the one beneath; a guardrail; middleware; "
+    "functions that are there already.",
 )
 @click.option("--into", default=".", type=click.Path(file_okay=False), help="The folder to make it in.")
 @click.option("--tool", metavar="ID", help="What its tool is called, or which tool it wraps.")
 @pass_app
 def new_pack(app: App, *, name: str, flavour: str, into: str, tool: str | None) -> None:
-    """Make a distribution for a pack: module, entry point, tests that pass, README and CI. Nothing is overwritten."""
-    from agentos.cli.scaffolding import fault_of_pack_name, make_distribution
+    """Make a distribution for a pack: module, entry point, tests that pass, README and CI. Nothing is overwritten.
+
+    A wrapper is written for the tool as the manifest here has it: with its schema, its effect and its access.
+    """
+    from agentos.cli.scaffolding import ANSWERING, fault_of_pack_name, make_distribution
 
     if fault := fault_of_pack_name(name):
         raise Fail(f"the pack's name: {fault}", code=2)
     if tool is not None and not tool.isidentifier():
         raise Fail(f"--tool: expected letters, digits and underscores, got {tool!r}", code=2)
     folder = Path(into).absolute() / name
+    wrapped = ANSWERING
+    if flavour == "wrapper" and tool is not None and app.find_manifest() is not None:
+        wrapped = app.run(_tool_to_wrap(app, tool))
     try:
-        files = make_distribution(folder, name, flavour, tool)
+        files = make_distribution(folder, name, flavour, tool, wrapped)
     except FileExistsError:
         raise Fail(f"{_display_path(folder)} is there already", hint="choose another name, or --into") from None
     app.out.data({"folder": folder, "files": files})
@@ -218,6 +228,22 @@ def new_pack(app: App, *, name: str, flavour: str, into: str, tool: str | None) 
     app.out.say("\nTry next:", "bold")
     app.out.say(f"  cd {shlex.quote(_display_path(folder))} && pytest")
     app.out.say(f"  agentos packs add {shlex.quote(_display_path(folder / module))}")
+
+
+async def _tool_to_wrap(app: App, name: str) -> "WrappedTool":
+    """Return what the manifest's tool called *name* takes, does and requires; what is usual if there is none."""
+    from agentos.cli.calling import find_tool
+    from agentos.cli.scaffolding import ANSWERING, WrappedTool
+    from agentos.schema.validation import to_plain_json
+
+    async with app.host() as host:
+        ready = await find_tool(host, name)
+    if ready is None:
+        app.out.warn(f"no tool of this manifest is called {name}; the wrapper is written for one that takes a query")
+        return ANSWERING
+    tool = ready.tool
+    rules = () if tool.is_public else tuple(map(str, tool.required_access))  # type: ignore[arg-type]  # not public
+    return WrappedTool(schema=to_plain_json(tool.input_schema), effect=tool.effect, rules=rules)
 
 
 # -- config ------------------------------------------------------------------------------------------------------------

@@ -6,10 +6,14 @@ from typing import Any
 
 import click
 
+from agentos.checks.probed import ProbedEntry, ProbedStack, ProbeReport
 from agentos.cli.app import App, Fail, examples, pass_app
 from agentos.cli.inspection import deadline_option, inspect_packs, warn_of_bad
-from agentos.cli.probe.isolated_load import ProbedEntry, ProbedStack, ProbeReport
-from agentos.model.field_checks import did_you_mean
+from agentos.cli.known_names import complete_kind, complete_name
+from agentos.cli.unread_kinds import reader, unread_kinds
+from agentos.model.field_checks import did_you_mean, nearest
+from agentos.model.kind import UNREAD
+from agentos.stacks.entry import unknown
 
 _COLUMNS = ("id", "state", "pack", "priority", "why")
 _STYLES = {
@@ -25,7 +29,7 @@ _STYLES = {
 
 
 @click.command(epilog=examples("agentos stacks", "agentos stacks tool", "agentos stacks --json"))
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=complete_kind)
 @deadline_option
 @pass_app
 def stacks(app: App, kind: str | None, deadline: float) -> None:
@@ -48,6 +52,8 @@ def stacks(app: App, kind: str | None, deadline: float) -> None:
         app.out.table(_COLUMNS, rows, title=one)
     if not chosen:
         app.out.say("There are no stacks: no loaded pack offers anything.")
+    for line in unread_kinds(chosen):
+        app.out.say(line)
     _print_held_back(app, held)
     _print_warnings(app, report)
 
@@ -73,7 +79,9 @@ def _data(stack: ProbedStack) -> dict[str, Any]:
         "kind": stack.kind,
         "id": stack.id,
         "active": None if active is None else active.pack,
+        "readBy": reader(stack.kind),
         "entries": stack.entries,
+        "troubles": stack.troubles,
     }
 
 
@@ -111,7 +119,7 @@ def _print_warnings(app: App, report: ProbeReport) -> None:
         "agentos why persona:friendly --json",
     ),
 )
-@click.argument("name", metavar="KIND:ID")
+@click.argument("name", metavar="KIND:ID", shell_complete=complete_name)
 @deadline_option
 @pass_app
 def why(app: App, name: str, deadline: float) -> None:
@@ -159,11 +167,10 @@ def _names_by_pack(stack: ProbedStack) -> list[str]:
 
 def _unknown_name(report: ProbeReport, name: str) -> Fail:
     names = [one for stack in report.stacks for one in (*_names(stack), *_names_by_pack(stack))]
-    bad = "".join(f"\n  {pack.key} was not loaded ({pack.status}): {pack.reason}" for pack in report.bad)
-    perhaps = f"; it may be offered by what was not loaded:{bad}" if bad else ""
-    called = name if ":" in name else f"tool:{name}"
+    lacking = [f"{pack.key} was not loaded ({pack.status}): {pack.reason}" for pack in report.absent]
+    lacking += [str(one) for one in report.troubles if one.level == "error"]
     return Fail(
-        f"{called} is unknown: no loaded pack offers it{did_you_mean(name, names)}{perhaps}",
+        unknown(name if ":" in name else f"tool:{name}", nearest(name, names), lacking),
         hint="`agentos stacks` shows what there is",
         data={"failed": _failed(report)},
     )
@@ -194,13 +201,19 @@ def _print_stack(app: App, stack: ProbedStack, access: dict[str, Any] | None, de
 
     out, active = app.out, stack.active
     verdict = "nobody is active" if active is None else f"active from {_owner_text(active)}"
+    verdict += ", but something is wrong with it" if any(one.level == "error" for one in stack.troubles) else ""
     out.say(Text.assemble((f"{stack.kind}:{stack.id}", "bold"), f": {verdict}"))
     rows = [
         (_state(entry), _owner_text(entry), str(entry.priority), entry.reason, entry.origin) for entry in stack.entries
     ]
     out.table(("state", "pack", "priority", "why", "from"), rows)
+    for trouble in stack.troubles:
+        out.warn(str(trouble))
+    if active is not None:
+        who = reader(stack.kind)
+        out.say(UNREAD[:1].upper() + UNREAD[1:] if who is None else f"Read by {who}")
     for secret in dict.fromkeys(_missing_secrets(stack)):
-        out.say(f"`agentos secrets set {secret}` gives it the secret it waits for")
+        out.say(f"`agentos secrets add {secret}` gives it the secret it waits for")
     for pattern in denied:
         out.say(f"The host's `deny` keeps it from running: {pattern}")
     if access is not None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app, run_async
-from agentos.cli.host_session import EFFECTS, way_out, working_host
+from agentos.cli.host_session import EFFECTS, save_media_option, way_out, working_host
+from agentos.cli.known_names import complete_tool
 from agentos.cli.terminal.harmless_text import one_line
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def tools() -> None:
     "list",
     epilog=examples("agentos tools list", "agentos tools list 'file_*'", "agentos tools list --principal ann --json"),
 )
-@click.argument("pattern", default="*")
+@click.argument("pattern", default="*", shell_complete=complete_tool)
 @run_async
 async def list_(app: App, pattern: str) -> None:
     """List the tools that can be called; PATTERN picks some by name or pack:name."""
@@ -71,11 +72,11 @@ def _fits(info: "ToolInfo", pattern: str) -> bool:
 
 
 @tools.command(epilog=examples("agentos tools show add", "agentos tools show math:add --json"))
-@click.argument("name")
+@click.argument("name", shell_complete=complete_tool)
 @run_async
 async def show(app: App, name: str) -> None:
     """Show what a tool does, what it takes, who may call it, and where it comes from."""
-    async with working_host(app, tells_held_back=False) as host:
+    async with working_host(app, tells_held_back=False, starts_servers=False) as host:
         ready = await _require_tool(app, host, name)
         app.out.data(_data(ready))
         if not app.out.is_json:
@@ -84,7 +85,9 @@ async def show(app: App, name: str) -> None:
 
 async def _require_tool(app: App, host: "AgentOS", name: str) -> "ReadyTool":
     """Return the tool that a call of *name* would run; end with why there is none."""
-    ready = host.tools.catalog.find(name)
+    from agentos.cli.calling import find_tool
+
+    ready = await find_tool(host, name)
     if ready is None or host.tools.get_tool(name, app.principal) is None:
         known = [info.name for info in host.tools.list_available_tools(app.principal)]
         error = host.tools.catalog.why_not(name, known, app.principal)
@@ -189,10 +192,11 @@ def _example(schema: Mapping[str, Any]) -> str:
         'agentos tools call search --args \'{"query": "rain", "limit": 3}\'',
         'echo \'{"a": 1, "b": 2}\' | agentos tools call add --args -',
         "agentos tools call delete_file path=old.txt --dry-run",
+        "agentos tools call screenshot --save-media shots",
         "agentos tools call send_mail to=ann@example.org text=Hi --yes --json",
     ),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=complete_tool)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--args", "text", metavar="JSON", help="All arguments as a JSON object; - reads stdin, @FILE a file.")
 @click.option("--dry-run", is_flag=True, help="Say what the call would do, by the tool's own dry run. Nothing runs.")
@@ -204,6 +208,7 @@ def _example(schema: Mapping[str, Any]) -> str:
     is_flag=True,
     help="Approve this tool's call even if it may destroy something.",
 )
+@save_media_option
 @pass_app
 def call(app: App, /, name: str, arguments: Sequence[str], **request: Any) -> int:
     """Call a tool. ARGUMENTS are name=value, read by the tool's schema.

@@ -28,6 +28,16 @@ def add_pack(path: Path, entry: Mapping[str, Any]) -> None:
     edit(path, {("packs", -1): dict(entry)})
 
 
+def put(path: Path, key: str, name: str, entry: Mapping[str, Any]) -> None:
+    """Put an entry into the mapping *key* at the top of the file at *path*, which need not have that yet."""
+    data = read_file(path)
+    is_there = isinstance(data, dict) and isinstance(data.get(key), dict)
+    if is_there or path.suffix.lower() == ".toml":
+        edit(path, {(key, name): dict(entry)})
+    else:
+        edit(path, {(key,): {name: dict(entry)}})
+
+
 def edit(path: Path, changes: Mapping[Keys, Any]) -> None:
     """Set what stands at each path, in mappings that are there already, and write once; GONE takes it away.
 

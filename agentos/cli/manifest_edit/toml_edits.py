@@ -68,7 +68,9 @@ def _splice(text: str, keys: Keys, value: Any) -> Splice:
     if keys == ("packs", -1):
         if not tables and any(one.name[:1] == ("packs",) for one in found):
             raise LookupError("they stand in one value")
-        return _new_table(text, tables[-1][-1].end if tables else len(text), value)
+        return _new_table(text, tables[-1][-1].end if tables else len(text), "[[packs]]", value)
+    if keys[0] == "mcpServers" and len(keys) == 2 and value is not GONE:  # noqa: PLR2004 - a table and its name
+        return _server(text, found, tables, keys, value)
     table = tables[int(keys[1]) if keys[0] == "packs" else 0]
     return _without(text, table) if len(keys) == 2 else _field(text, table, str(keys[2]), value)  # noqa: PLR2004
 
@@ -88,9 +90,30 @@ def _tables(found: list[Statement], keys: Keys) -> list[list[Statement]]:
     return tables
 
 
-def _new_table(text: str, at: int, entry: Any) -> Splice:
+def _server(text: str, found: list[Statement], tables: list[list[Statement]], keys: Keys, entry: Any) -> Splice:
+    """Put a server in its own place, or under a header of its own behind all others."""
+    servers = [one for one in found if one.name[:1] == ("mcpServers",)]
+    if not tables and any(not one.is_header or len(one.name) == 1 for one in servers):
+        raise LookupError("they stand in one value, or under one header")
+    header = f"[mcpServers.{tomlkit.key(str(keys[1])).as_string()}]"
+    if tables:
+        return tables[0][0].start, tables[0][-1].end, _lines(header, entry)
+    ends = [one.end for index, one in enumerate(found) if _is_in_servers(found[: index + 1])]
+    return _new_table(text, ends[-1] if ends else len(text), header, entry)
+
+
+def _is_in_servers(until: list[Statement]) -> bool:
+    header = next((one for one in reversed(until) if one.is_header), None)
+    return header is not None and header.name[:1] == ("mcpServers",)
+
+
+def _lines(header: str, entry: Any) -> str:
+    return f"{header}\n" + "".join(_pair(key, item) for key, item in entry.items())
+
+
+def _new_table(text: str, at: int, header: str, entry: Any) -> Splice:
     """Put a new table behind the others, with an empty line before it, and behind it if something follows."""
-    start, end, lines = line_after(text, at, "[[packs]]\n" + "".join(_pair(key, item) for key, item in entry.items()))
+    start, end, lines = line_after(text, at, _lines(header, entry))
     before = "" if not text.strip() or text[:start].endswith(("\n\n", "\n\r\n")) else "\n"
     behind = "" if not text[end:] or text[end] in "\r\n" else "\n"
     return start, end, f"{before}{lines}{behind}"

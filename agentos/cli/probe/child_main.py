@@ -4,6 +4,7 @@ Run as `python -m agentos.cli.probe.child_main` by `agentos.cli.probe.child_proc
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,21 +12,22 @@ import attrs
 
 from agentos import ExtensionManager
 from agentos.access.lock import LockedPack
-from agentos.cli.faults import faults_of_file
+from agentos.checks.faults import faults_of_file
+from agentos.checks.snapshot import described
+from agentos.checks.unmatched import NamedThings, unmatched
 from agentos.cli.host_session import reason_of
 from agentos.cli.layered_config import Config, kept_secrets, load_config
 from agentos.cli.probe.child_process import serve_request
 from agentos.cli.store_records import Records, is_there
 from agentos.cli.terminal.output import plain
 from agentos.errors import AgentOSError, StoreError
-from agentos.model.descriptor import SecretRequirement
+from agentos.kinds.persona import persona_entries
+from agentos.model.declared_options import option_rows
 from agentos.model.extension_pack import ExtensionPack
 from agentos.model.report import PackOutcome
-from agentos.secrets.sources import SecretSources
-from agentos.stacks.entry import Entry, EntryState
-from agentos.stacks.registry import Registry
+from agentos.stacks.entry import Entry
+from agentos.store import Store
 from agentos.store.locations import place_of
-from agentos.tools.tool import as_tool
 
 Tell = Callable[..., None]
 
@@ -38,28 +40,25 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
     memory, fault = (Records(None, mode="off"), None) if locks else await _open_memory(config, store)
     manager = _manager(config, memory)
     memory.pins.attach(manager)
-    own: dict[str, Mapping[str, str]] = {}
     for index in request["indexes"]:
         entry = attrs.evolve(config.entries[index], required=False)
         mark()
         tell("start", index=index, key=entry.label)
         outcome = await manager.load(entry)
         tell("done", index=index, **_outcome(manager, outcome, entry.label, lint=request["lint"]))
-        own |= {one.name: entry.options.get("secrets", {}) for one in manager.packs() if one.key == outcome.key}
-    pins = await memory.pins.pending()
-    pending = [{"tool": pin.tool, "state": pin.state, "reason": pin.message} for pin in pins]
-    held = {pin.tool: pin.message for pin in pins}
-    stacks = [
-        await _stack_data(manager.secret_sources, own, manager.registry(kind), id)
-        for kind in manager.kinds()
-        for id in manager.registry(kind).ids()
-    ]
-    for stack in stacks:  # which command accepts a definition, the command says itself
-        for one in stack["entries"]:
-            if one["state"] == EntryState.GATED:
-                one["reason"] = held.get(f"{one['pack']}:{stack['id']}", one["reason"])
+    settings = config.manifest.settings
+    for entry in persona_entries(settings.personas):
+        await manager.load(entry)
+    granted = await memory.grants.list() if fault is None and not locks and is_there(store) else []
+    named = NamedThings(
+        deny=settings.deny,
+        grants=granted,
+        principals=settings.principals,
+        required_guardrails=settings.required_guardrails,
+    )
+    told = described(manager, await memory.pins.pending(), unmatched(manager, named))
     locked = _locked(manager) if locks else []
-    tell("stacks", stacks=stacks, pending=pending, storeError=fault, locked=locked)
+    tell("stacks", **told, storeError=fault, locked=locked)
     await manager.shutdown()
     await memory.close()
 
@@ -93,7 +92,8 @@ def _locked(manager: ExtensionManager) -> list[dict[str, Any]]:
 
 
 def _manager(config: Config, memory: Records) -> ExtensionManager:
-    return ExtensionManager(
+    """Return a manager without a host. What packs in processes of their own declare is asked anew, and kept nowhere."""
+    manager = ExtensionManager(
         attrs.evolve(config.manifest, packs=(), mcp_servers={}),
         secrets=kept_secrets(),
         overrides=config.overrides,
@@ -101,6 +101,14 @@ def _manager(config: Config, memory: Records) -> ExtensionManager:
         persistence=memory.onlooker,
         masker=memory.masker,
     )
+    manager.isolate_by(lambda entry: _workers(manager).found(entry))
+    return manager
+
+
+def _workers(manager: ExtensionManager) -> Any:
+    from agentos.workers.workers import Workers
+
+    return Workers(manager, Store(None), time.monotonic)
 
 
 def _outcome(manager: ExtensionManager, outcome: PackOutcome, label: str, *, lint: bool) -> dict[str, Any]:
@@ -120,6 +128,8 @@ def _outcome(manager: ExtensionManager, outcome: PackOutcome, label: str, *, lin
         "version": record.version,
         "origin": record.source.origin,
         "offers": [_offered(entry) for entry in entries],
+        "options": list(option_rows(manager.options_of(record.key) or {})),
+        "warnings": list(outcome.warnings),
         "findings": _findings(record.name, record.version, entries) if lint else [],
     }
 
@@ -141,43 +151,6 @@ def _findings(name: str, version: str | None, entries: Iterable[Entry]) -> list[
 
     made = ExtensionPack(name, version, [entry.descriptor for entry in entries])
     return [attrs.asdict(finding) for finding in lint_pack(made)]
-
-
-async def _stack_data(
-    sources: SecretSources, own: Mapping[str, Mapping[str, str]], registry: Registry, id: str
-) -> dict[str, Any]:
-    """Tell of a stack; *own* has the secrets in packs' own options, by pack."""
-    entries = [await _entry_data(sources, own.get(entry.source.pack, {}), entry) for entry in registry.stack(id)]
-    return {"kind": registry.kind, "id": id, "entries": entries}
-
-
-async def _entry_data(sources: SecretSources, own: Mapping[str, str], entry: Entry) -> dict[str, Any]:
-    return {
-        "pack": entry.source.pack,
-        "version": entry.source.version,
-        "origin": entry.source.origin,
-        "priority": entry.priority,
-        "state": str(entry.state),
-        "reason": entry.reason,
-        "wraps": entry.descriptor.wraps,
-        "secrets": [await _secret_data(sources, own, one) for one in entry.descriptor.required_secrets],
-        "rules": _access_rules(entry),
-    }
-
-
-def _access_rules(entry: Entry) -> list[str] | None:
-    """Return what a principal needs to call a tool; None for anything but a tool."""
-    tool: Any = as_tool(entry.payload) if entry.kind == "tool" else None
-    return None if tool is None else [] if tool.is_public else list(tool.required_access)
-
-
-async def _secret_data(
-    sources: SecretSources, own: Mapping[str, str], requirement: SecretRequirement
-) -> dict[str, Any]:
-    """Say whether a secret is there and where it was found; never what it is."""
-    await sources.fetch([requirement.id])
-    found = sources.find(requirement.id, own)
-    return {"id": requirement.id, "optional": requirement.optional, "origin": None if found is None else found[1]}
 
 
 def main() -> None:

@@ -10,118 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from agentos.checks.probed import ProbedPack, ProbeReport, report_of, tuples
 from agentos.cli.probe.child_process import ProbeProcess, describe_end
 from agentos.errors import StoreError
 
 if TYPE_CHECKING:
     from agentos.cli.layered_config import Config
 
-HOLLOW = "wraps, but nothing is beneath it"
 DEADLINE = 20.0
 """For how many seconds one pack may be loading."""
 _START = 60.0
 """How many seconds Python and agentos may take to start, besides what a pack may take."""
 _SOON = 1.0
 """After how many seconds it is worth telling for whom everybody waits."""
-
-
-@attrs.frozen(kw_only=True)
-class ProbedPack:
-    """What became of one entry of the manifest.
-
-    `status` is loaded, skipped, failed, exited, crashed or hung. `offers` has a mapping for each descriptor, `findings`
-    what lint has to say.
-    """
-
-    index: int
-    key: str
-    status: str
-    reason: str | None = None
-    pack: str | None = None
-    version: str | None = None
-    origin: str | None = None
-    offers: tuple[Mapping[str, Any], ...] = ()
-    findings: tuple[Mapping[str, str], ...] = ()
-    seconds: float = 0.0
-
-    @property
-    def is_bad(self) -> bool:
-        """Tell whether it could not be loaded."""
-        return self.status not in ("loaded", "skipped")
-
-
-@attrs.frozen(kw_only=True)
-class ProbedEntry:
-    """An entry on its stack; the same fields as agentos.Entry, as plain values.
-
-    `secrets` says which are there, `rules` what a principal needs to call it: nothing if everybody may, None for what
-    is no tool.
-    """
-
-    kind: str
-    id: str
-    pack: str
-    version: str | None
-    origin: str
-    priority: int
-    state: str
-    reason: str
-    wraps: bool = False
-    secrets: tuple[Mapping[str, Any], ...] = ()
-    rules: tuple[str, ...] | None = None
-
-    @property
-    def is_public(self) -> bool:
-        """Tell whether everybody may call it. With `required_access` it is a tool to `Principal.missing`."""
-        return not self.rules
-
-    @property
-    def required_access(self) -> tuple[str, ...]:
-        """Return the rules that a principal needs to call it."""
-        return self.rules or ()
-
-
-@attrs.frozen(kw_only=True)
-class ProbedStack:
-    """Every entry of one stack, strongest first."""
-
-    kind: str
-    id: str
-    entries: tuple[ProbedEntry, ...]
-
-    @property
-    def active(self) -> ProbedEntry | None:
-        """Return the entry in force at the top."""
-        return next((entry for entry in self.entries if entry.state == "active"), None)
-
-    @property
-    def hollow(self) -> ProbedEntry | None:
-        """Return the entry that wraps and has nothing beneath it, where it is the last one in force."""
-        in_force = [entry for entry in self.entries if entry.state in ("active", "wrapped")]
-        return in_force[-1] if in_force and in_force[-1].wraps else None
-
-
-@attrs.frozen(kw_only=True)
-class ProbeReport:
-    """What was found: every pack of the manifest in order, every stack, and what waits to be accepted."""
-
-    packs: tuple[ProbedPack, ...]
-    stacks: tuple[ProbedStack, ...] = ()
-    pending: tuple[Mapping[str, Any], ...] = ()
-    store_error: str | None = None
-    locked: tuple[Mapping[str, Any], ...] = ()
-    """The fields of a LockedPack for every pack that was loaded, if locks were asked for."""
-
-    @property
-    def bad(self) -> list[ProbedPack]:
-        """Return the packs that could not be loaded."""
-        return [pack for pack in self.packs if pack.is_bad]
-
-    def pack(self, key: str) -> ProbedPack | None:
-        """Return what became of the pack of *key*, or of that name."""
-        return next((one for one in self.packs if key in (one.key, one.pack)), None)
 
 
 def probe(
@@ -147,7 +48,8 @@ def probe(
             run = _Run(config, asked, waits=waits)
             culprit = run.to_the_end(deadline)
             if culprit is None:
-                return _report(run, fallen)
+                packs = {**run.packs, **fallen}
+                return report_of((packs[index] for index in sorted(packs)), run.last)
             fallen[culprit.index] = culprit
 
 
@@ -162,29 +64,6 @@ def _readable_store(config: "Config") -> Iterator[str | None]:
             with suppress(OSError, StoreError):  # the child tells what is wrong
                 place = undo.enter_context(readable(place))
         yield place
-
-
-def _report(run: "_Run", fallen: Mapping[int, ProbedPack]) -> ProbeReport:
-    packs = {**run.packs, **fallen}
-    return ProbeReport(
-        packs=tuple(packs[index] for index in sorted(packs)),
-        stacks=tuple(_stack(raw) for raw in run.last.get("stacks", ())),
-        pending=tuple(run.last.get("pending", ())),
-        store_error=run.last.get("storeError"),
-        locked=tuple(run.last.get("locked", ())),
-    )
-
-
-def _stack(raw: Mapping[str, Any]) -> ProbedStack:
-    kind, id = raw["kind"], raw["id"]
-    entries = [ProbedEntry(kind=kind, id=id, **_tuples(one)) for one in raw["entries"]]
-    if hollow := ProbedStack(kind=kind, id=id, entries=tuple(entries)).hollow:
-        entries[entries.index(hollow)] = attrs.evolve(hollow, reason=f"{hollow.reason}; it {HOLLOW}")
-    return ProbedStack(kind=kind, id=id, entries=tuple(entries))
-
-
-def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
 
 
 class _Run:
@@ -230,7 +109,7 @@ class _Run:
             self.last = dict(message)
 
     def _probed(self, message: Mapping[str, Any]) -> ProbedPack:
-        fields = _tuples({key: value for key, value in message.items() if key != "event"})
+        fields = tuples({key: value for key, value in message.items() if key != "event"})
         return ProbedPack(seconds=round(time.monotonic() - self._since, 3), **fields)
 
     def _blame(self, child: ProbeProcess, message: Mapping[str, Any] | None) -> ProbedPack:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
+from agentos.access.proposal_events import ProposalApplied, ProposalEdited, ProposalExpired, ProposalRejected
 from agentos.access.proposals import Proposal
 from agentos.calls.answers import Answer
 from agentos.cli.app import App, Fail
@@ -17,6 +18,7 @@ from agentos.cli.terminal.call_progress import ProgressLine
 from agentos.cli.terminal.harmless_text import clean
 from agentos.cli.terminal.line_input import can_ask, read_line
 from agentos.cli.terminal.output import plain
+from agentos.extensions.event import Event
 from agentos.model.descriptor import Descriptor
 from agentos.model.tool_call import ToolCall, ToolResult
 
@@ -31,6 +33,7 @@ _LONGEST = 4_000
 NOT_KEPT = "(they held a secret and were not kept)"
 INDENT = 11
 _NARROWEST = 20
+_DECIDED = (ProposalApplied, ProposalEdited, ProposalExpired, ProposalRejected)
 
 
 class Approver:
@@ -52,6 +55,8 @@ class Approver:
         self._one_question = asyncio.Lock()
         self.waiting: list[Proposal] = []
         """What nobody answered."""
+        self._settled: set[str] = set()
+        """What somebody else decided on while a person was asked here."""
 
     async def __aenter__(self) -> Self:
         """Have the host ask here about every call that needs a person."""
@@ -72,8 +77,8 @@ class Approver:
         if can_ask(self._out):
             async with self._one_question:  # calls run side by side, and a person answers one question at a time
                 self.progress.clear()
-                answer = await self._ask(proposal)
-        if answer is None:
+                answer = await self._ask_unless_decided(proposal)
+        if answer is None and proposal.id not in self._settled:
             self.waiting.append(proposal)
         return answer
 
@@ -81,6 +86,29 @@ class Approver:
         if proposal.effect == DESTRUCTIVE:
             return proposal.tool == self._destructive
         return self._yes or proposal.tool == self._destructive
+
+    async def _ask_unless_decided(self, proposal: Proposal) -> Answer | None:
+        """Ask until there is an answer, or somebody else decided, in whatever process: that counts then."""
+        asking = asyncio.ensure_future(self._ask(proposal))
+        decided: list[Event] = []
+
+        def hear(event: Event) -> None:
+            if isinstance(event, _DECIDED) and event.proposal == proposal.id and not asking.done():
+                decided.append(event)
+                asking.cancel()
+
+        self._host.extensions.on(hear)
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            if not decided:
+                raise
+            self._out.note("\nSomebody else has decided on it.")
+            self._settled.update(proposal.id for one in decided if isinstance(one, ProposalApplied | ProposalRejected))
+            return None
+        finally:
+            self._host.extensions.off(hear)
+            asking.cancel()
 
     async def _ask(self, proposal: Proposal) -> Answer | None:
         edited: Mapping[str, Any] | None = None

@@ -1,14 +1,24 @@
 """What a call tells while it runs, on stderr: one line that changes in a terminal, a line for each step elsewhere."""
 
+import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from agentos.cli.terminal.harmless_text import clean, one_line
-from agentos.cli.terminal.output import Out
-from agentos.extensions.events import Event
+from agentos.cli.terminal.output import Out, plain
+from agentos.extensions.event import Event
 from agentos.tools.tool_events import ToolFinished, ToolProgress, ToolStarted
 
 _LONGEST = 500
+_LONGEST_ARGUMENTS = 200
+
+
+def arguments_text(arguments: Mapping[str, Any], longest: int) -> str:
+    """Return arguments in short, on one line: enough to tell calls of one tool apart."""
+    shown = (f"{name}={json.dumps(plain(value), ensure_ascii=False)}" for name, value in arguments.items())
+    text = one_line(" ".join(shown))
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 class ProgressLine:
@@ -21,6 +31,8 @@ class ProgressLine:
         self._has_line = False
         self.has_begun = False
         """Whether a call passed every check and ran."""
+        self.arguments: dict[str | None, Mapping[str, Any]] = {}
+        """What calls were made with, by their ids, as far as somebody says so; it is shown when they begin."""
         self._last: dict[Any, tuple[float, str]] = {}
         """Where lines can't change, a new one is written for each tenth of the way."""
 
@@ -30,7 +42,8 @@ class ProgressLine:
         if isinstance(event, ToolProgress):
             self._show_step(event)
         elif self._calls and isinstance(event, ToolStarted):
-            self._print_line(f"→ {one_line(event.tool)}")
+            said = arguments_text(self.arguments.pop(event.call_id, {}), _LONGEST_ARGUMENTS)
+            self._print_line(f"→ {one_line(event.tool)} {said}".rstrip())
         elif self._calls and isinstance(event, ToolFinished):
             sign, end = ("✓", "") if event.success else ("✗", f": {event.error}")
             self._print_line(f"{sign} {one_line(event.tool)}{end} ({event.seconds:.1f} s)")
@@ -45,6 +58,7 @@ class ProgressLine:
     def status(self, text: str) -> None:
         """Put *text* on the line that changes; where there is none, nothing is said."""
         if self._changes:
+            self._out.end_line()
             sys.stderr.write(f"\r\x1b[2K{_fit_to_width(text, max(10, self._out.errors.width - 1))}")
             sys.stderr.flush()
             self._has_line = True

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import re
-import select
 import sys
 
 from agentos.cli.terminal.harmless_text import clean
@@ -13,7 +12,6 @@ from agentos.cli.terminal.output import Out
 _CHUNK = 4096
 _LONGEST = 1_000_000
 _KEYS = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
-"""What arrow and function keys leave in a line."""
 
 
 def can_ask(out: Out) -> bool:
@@ -34,14 +32,12 @@ async def read_line(prompt: str, *, afresh: bool = False) -> str | None:
     if raw is None:
         sys.stderr.write("\n")
         return None
-    return _KEYS.sub("", raw.decode("utf-8", "replace"))
+    return without_keys(raw.decode("utf-8", "replace"))
 
 
-def more_is_there() -> bool:
-    """Tell whether another line can be read at once: what is pasted comes so."""
-    with contextlib.suppress(OSError, ValueError):
-        return bool(select.select([_stdin()], [], [], 0)[0])
-    return False
+def without_keys(text: str) -> str:
+    """Return *text* without what arrow and function keys leave in it."""
+    return _KEYS.sub("", text)
 
 
 def _stdin() -> int:

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
@@ -69,6 +69,9 @@ class Out:
         self.color = color
         self._file = stdout or sys.stdout
         self.has_data = False
+        self._is_mid_line = False
+        self.write_log: Callable[[str, object], None] | None = None
+        """Writes what is said on stderr as a line of the log, while a program runs that has one."""
         if isinstance(self._file, io.TextIOWrapper):  # a terminal that lacks a sign is no reason to stop
             self._file.reconfigure(errors="backslashreplace")
 
@@ -144,18 +147,41 @@ class Out:
             self._file.write(text if text.endswith("\n") else f"{text}\n")
             self._file.flush()
 
+    def part(self, text: str) -> None:
+        """Say a part of a text that comes bit by bit; whatever else is said begins a line of its own."""
+        if text and not self.is_json:
+            self._file.write(clean(text))
+            self._file.flush()
+            self._is_mid_line = not text.endswith("\n")
+
+    def end_line(self) -> None:
+        """End the line that parts of a text left open."""
+        if self._is_mid_line:
+            self._is_mid_line = False
+            self._file.write("\n")
+            self._file.flush()
+
     def warn(self, text: object) -> None:
         """Say on stderr what deserves attention; with JSON too."""
+        if self.write_log is not None:
+            self.write_log("warning", text)
+            return
         self._label("warning: ", "yellow", text)
 
     def fail(self, text: object, hint: object = None) -> None:
         """Say on stderr what went wrong, and the way out."""
+        if self.write_log is not None:
+            self.write_log("error", f"{text}\nhint: {hint}" if hint else text)
+            return
         self._label("error: ", "bold red", text)
         if hint:
             self._label("hint: ", "cyan", hint)
 
     def note(self, text: object) -> None:
         """Say something about the work itself on stderr, with JSON too: what is done goes to stdout."""
+        if self.write_log is not None:
+            self.write_log("info", text)
+            return
         self._write(self.errors, _text(text, "bright_black"))
 
     def _label(self, label: str, style: str, text: object) -> None:
@@ -166,6 +192,7 @@ class Out:
     def _write(self, console: "Console", renderable: "RenderableType") -> None:
         from agentos.cli.terminal.drawing import Cleaned
 
+        self.end_line()
         with console.capture() as capture:
             console.print(Cleaned(renderable), soft_wrap=console.width >= _UNBOUNDED)
         text = capture.get()

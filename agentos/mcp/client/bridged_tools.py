@@ -7,11 +7,14 @@ from typing import Any
 
 import attrs
 
+from agentos.base.canonical import digest
 from agentos.errors import AgentOSError
 from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.server_spec import ServerSpec
 from agentos.mcp.client.server_text import ServerText
 from agentos.mcp.client.unreadable_tools import UNREADABLE
+from agentos.schema.validation import to_plain_json
+from agentos.tools.definition import definition_hash
 from agentos.tools.lint.findings import hidden_characters
 from agentos.tools.tool import Effect, Tool, Toolset
 
@@ -83,6 +86,23 @@ class BridgedToolMaker:
             raise known[1]
         return known[1]
 
+    def remembered(self, accepted: Mapping[str, Mapping[str, Any]]) -> dict[str, Tool]:
+        """Return the tools that were *accepted* in earlier runs, by the server's names of them.
+
+        One that would not have the same definition now, as when the operator says otherwise of its effect, is left out.
+        """
+        prompts = {one["annotations"].get("toolset_prompt") for one in accepted.values()}
+        self.take_instructions(next(iter(prompts)) if len(prompts) == 1 else None)
+        found: dict[str, Tool] = {}
+        for id, definition in accepted.items():
+            if not id.startswith(self._server.prefix):  # it was offered under another prefix then
+                continue
+            name = id.removeprefix(self._server.prefix)
+            tool = self._make(name, _said_in(definition))
+            if isinstance(tool, Tool) and tool.name == id and digest(definition) == definition_hash(tool):
+                found[name] = tool
+        return found
+
     def _masked(self, said: Any, key: str = _TEXTS[0]) -> Any:
         """Return a definition with its texts masked and their line ends unified; everything else is unchanged."""
         if isinstance(said, str):
@@ -96,7 +116,7 @@ class BridgedToolMaker:
         self._known = {name: known for name, known in self._known.items() if name in names}
 
     def name_of(self, raw: Any) -> str:
-        """Return a tool's name; UnusableToolError if it is invalid, or if the tool can't be read."""
+        """Return the server's name of a tool; UnusableToolError if it is invalid, or if the tool can't be read."""
         if isinstance(raw, dict) and UNREADABLE in raw:
             raise UnusableToolError(f"it can't be read: {self._text.clip(str(raw[UNREADABLE]))}")
         name = raw.get("name") if isinstance(raw, dict) else None
@@ -106,6 +126,8 @@ class BridgedToolMaker:
             raise UnusableToolError("its name has a colon; `pack:tool` is how others name a tool")
         if not _NAME.fullmatch(name):
             raise UnusableToolError("its name is not 1 to 128 letters, digits, '.', '_' and '-'")
+        if not _NAME.fullmatch(self._server.shown_name(name)):
+            raise UnusableToolError(f"with the prefix {self._server.prefix!r} its name has more than 128 characters")
         return name
 
     def _make(self, name: str, said: Mapping[str, Any]) -> Tool | UnusableToolError:
@@ -137,7 +159,7 @@ class BridgedToolMaker:
     def _tool(self, name: str, said: Mapping[str, Any]) -> Tool:
         hints = said.get("annotations") if self._server.trust else None
         made = BridgedTool.from_schema(
-            name=name,
+            name=self._server.shown_name(name),
             description=said.get("description", ""),
             input_schema=said["inputSchema"],
             output_schema=said.get("outputSchema"),
@@ -150,6 +172,19 @@ class BridgedToolMaker:
             display_name=self._text.clip(said["title"], _TITLE) if said.get("title", "").strip() else None,
         )
         return next(iter(Toolset(self._server.owner, (made,), self._prompt))) if self._prompt else made
+
+
+def _said_in(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a server said of a tool, as its accepted definition has it."""
+    notes = definition["annotations"]
+    said = {
+        "description": definition["description"],
+        "inputSchema": definition["input_schema"],
+        "outputSchema": definition["output_schema"],
+        "annotations": notes.get("server_annotations"),
+        "title": notes["display_name"],
+    }
+    return {key: value for key, value in to_plain_json(said).items() if value is not None}
 
 
 def _canonical(said: Mapping[str, Any]) -> str:

@@ -9,18 +9,21 @@ import asyncio
 import contextlib
 import contextvars
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
+from mcp import Client
 from mcp_types import CallToolResult
 
-from agentos.mcp.client.backoff import Backoff
 from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.progress_reports import ProgressReports
 from agentos.mcp.client.server_spec import ReadSecret, ServerSpec
 from agentos.mcp.client.server_text import DisconnectReason, ServerText
 from agentos.mcp.client.session import ConnectionLostError, ServerSession, ToolListing
 from agentos.model.pack_context import PackLogger
+from agentos.processes.supervision import Supervision, SupervisionRules
+
+T = TypeVar("T")
 
 
 class ServerConnection:
@@ -45,9 +48,7 @@ class ServerConnection:
         self._session: ServerSession | None = None
         self._task: asyncio.Task[None] | None = None
         self._reason = DisconnectReason.plain("it was not reached yet")
-        self._retry_at: float | None = None
-        self._backoff = Backoff(limits)
-        self._began = 0.0
+        self._supervision = Supervision(_rules(limits), time.monotonic)
         self._attempted = asyncio.Event()
         self._reached = asyncio.Event()
         self._closing = asyncio.Event()
@@ -74,7 +75,8 @@ class ServerConnection:
         if self.is_open:
             return None
         why = self._reason.whole if is_whole else self._reason.brief
-        retry = "" if self._retry_at is None else f"; retry in {max(0.0, self._retry_at - time.monotonic()):.1f} s"
+        at = self._supervision.retry_at
+        retry = "" if at is None else f"; retry in {max(0.0, at - time.monotonic()):.1f} s"
         return f"{self.server.owner} is not connected: {why}{retry}"
 
     async def call(self, tool: str, arguments: Mapping[str, Any], progress: ProgressReports) -> CallToolResult:
@@ -83,6 +85,13 @@ class ServerConnection:
         if session is None or not session.is_open:
             raise ConnectionLostError(self.why_not(is_whole=False))
         return await session.call(tool, arguments, progress)
+
+    async def ask(self, question: Callable[[Client], Awaitable[T]], what: str) -> T:
+        """Ask the server *what*; LostError if the connection is not there, or does not last until the answer."""
+        session = self._session
+        if session is None or not session.is_open:
+            raise ConnectionLostError(self.why_not(is_whole=False))
+        return await session.ask(question, what)
 
     # -- life --------------------------------------------------------------------------------------------------
 
@@ -102,7 +111,8 @@ class ServerConnection:
         """End the connection: calls under way end, a process ends, and nothing is left."""
         was_open = self.is_open
         self._closing.set()
-        self._reason, self._retry_at = DisconnectReason.plain("it was closed"), None
+        self._reason = DisconnectReason.plain("it was closed")
+        self._supervision.stopped()
         if self._session is not None:
             self._session.end("it was closed")
         if self._task is None:
@@ -114,7 +124,7 @@ class ServerConnection:
 
     async def _run(self) -> None:
         while not self._closing.is_set():
-            self._began = time.monotonic()
+            self._supervision.begin()
             session = self._session = self._new_session()
             self._note_lost(session, await session.run())
             await self._wait()
@@ -132,8 +142,7 @@ class ServerConnection:
 
     def _publish(self, session: ServerSession, listing: ToolListing) -> None:
         if session is self._session and not self._closing.is_set():
-            self.epoch += self._retry_at is not None or self.listing is None
-            self._retry_at = None
+            self.epoch += self._supervision.mounted(self._supervision.mount)
             self.listing = listing
             self._attempted.set()
             self._reached.set()
@@ -143,19 +152,33 @@ class ServerConnection:
         """Tell why no call can be made from now on; what is left of the session may still be taken down."""
         if session is not self._session:  # noted already
             return
-        if session.has_answered or time.monotonic() - self._began > self._limits.steady:
-            self._backoff.reset()
+        supervision = self._supervision
+        if session.has_answered:
+            supervision.succeeded(supervision.mount)
         self._session = None
         self.epoch += 1
         if not self._closing.is_set():
-            self._reason, self._retry_at = reason, time.monotonic() + self._backoff.next()
+            self._reason = reason
+            supervision.struck(supervision.mount, reason.brief)
             self._logger.warning("%s", self.why_not())
         self._attempted.set()
         self.changed.set()
 
     async def _wait(self) -> None:
         """Wait for the next attempt, or for the end."""
-        if self._retry_at is not None:
+        retry_at = self._supervision.retry_at
+        while retry_at is not None and time.monotonic() < retry_at and not self._closing.is_set():
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, self._retry_at - time.monotonic())):
+                async with asyncio.timeout(retry_at - time.monotonic()):
                     await self._closing.wait()
+
+
+def _rules(limits: ServerLimits) -> SupervisionRules:
+    """Return how a server is supervised: each loss counts, and is waited for."""
+    return SupervisionRules(
+        strikes=1,
+        first_delay=limits.first_delay,
+        longest_delay=limits.longest_delay,
+        steady=limits.steady,
+        jitter=0.5,
+    )

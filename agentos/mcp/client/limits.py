@@ -20,8 +20,8 @@ class ServerLimits:
     description: int = 20_000
     annotations: int = 10_000
     instructions: int = 20_000
-    media: int = 1_000_000
-    """How much of images and sound is kept for a user interface."""
+    media: int = 1_500_000
+    """How much of images, sound and resources in an answer is handed on."""
     requests: int = 32
     """How many requests of the server may wait for our answer."""
     skipped: int = 1_000

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,6 +55,7 @@ class _PackFactory:
 
     server: ServerSpec
     limits: Any
+    starts_when_called: bool = False
 
     @property
     def bound_to(self) -> Mapping[str, Any]:
@@ -65,7 +66,21 @@ class _PackFactory:
         import_extra("mcp", "mcp")
         from agentos.mcp.client.bridge import make_pack  # the SDK takes most of a second to import
 
-        return make_pack(self.server, self.limits)
+        return make_pack(self.server, self.limits, starts_when_called=self.starts_when_called)
+
+
+def start_when_called(entries: Iterable[PackEntry]) -> list[PackEntry]:
+    """Return *entries*, with each MCP server among them started when it is called, if its tools are known by then.
+
+    They are known from earlier runs, by the definitions that were accepted. One that is `required` is started.
+    """
+    return [_started_when_called(entry) for entry in entries]
+
+
+def _started_when_called(entry: PackEntry) -> PackEntry:
+    if not isinstance(entry.factory, _PackFactory) or entry.required:
+        return entry
+    return attrs.evolve(entry, factory=attrs.evolve(entry.factory, starts_when_called=True))
 
 
 def parse_servers(raw: Mapping[str, Any], origin: str = "manifest") -> list[ServerSpec]:
@@ -82,7 +97,7 @@ def parse_servers(raw: Mapping[str, Any], origin: str = "manifest") -> list[Serv
 def _server(name: str, given: Mapping[str, Any]) -> ServerSpec:
     env, headers = dict(given.get("env", {})), dict(given.get("headers", {}))
     own = {**_extract_secrets(env, f"mcp.{name}.env"), **_extract_secrets(headers, f"mcp.{name}.headers")}
-    plain_fields = ("command", "cwd", "url", "trust", "priority", "timeout", "required")
+    plain_fields = ("command", "cwd", "url", "trust", "priority", "timeout", "required", "prefix", "elicitation")
     return ServerSpec(
         name=name,
         args=tuple(given.get("args", ())),
@@ -91,11 +106,17 @@ def _server(name: str, given: Mapping[str, Any]) -> ServerSpec:
         own_secrets=MappingProxyType(own),
         enabled=given.get("enabled", not given.get("disabled", False)),
         start_timeout=given.get("startTimeout", 10.0),
-        tools=tuple(given["tools"]) if "tools" in given else None,
+        tools=_patterns(given, "tools"),
+        resources=_patterns(given, "resources"),
+        prompts=_patterns(given, "prompts"),
         effects=MappingProxyType(dict(given.get("effects", {}))),
         required_access=_access(name, given.get("requiredAccess")),
         **{field: given[field] for field in plain_fields if field in given},
     )
+
+
+def _patterns(given: Mapping[str, Any], group: str) -> tuple[str, ...] | None:
+    return tuple(given[group]) if group in given else None
 
 
 def _access(name: str, given: Sequence[str] | str | None) -> Access:

@@ -26,11 +26,13 @@ from mcp_types import (
 
 from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.progress_reports import ProgressReports
+from agentos.mcp.client.server_questions import refusal_in
 
 RAW_TOOL = "agentos/raw"
 """Where a placeholder keeps the server's own definition of a tool."""
 
 _LIST_CHANGED = "notifications/tools/list_changed"
+_DOCUMENTS_CHANGED = frozenset({"notifications/resources/list_changed", "notifications/prompts/list_changed"})
 _CANCELLED = "notifications/cancelled"
 _PROGRESS = "notifications/progress"
 _PASSED_ON = frozenset({"notifications/subscriptions/acknowledged", _CANCELLED, _LIST_CHANGED})
@@ -49,10 +51,12 @@ class MessageFilter:
         limits: ServerLimits,
         *,
         on_list_changed: Callable[[], bool],
+        on_documents_changed: Callable[[], None],
     ) -> None:
         self._transport = transport
         self._limits = limits
         self._on_list_changed = on_list_changed
+        self._on_documents_changed = on_documents_changed
         self._list_requests: set[Any] = set()
         self._open_requests: set[Any] = set()
         self._progress: dict[Any, ProgressReports] = {}
@@ -83,12 +87,17 @@ class MessageFilter:
     # -- sent ------------------------------------------------------------------------------------------
 
     def note_sent(self, message: JSONRPCMessage) -> None:
-        """Remember which answers will be lists of tools, and which requests of the server are answered."""
+        """Remember which answers will be lists of tools, and which requests of the server are answered.
+
+        One that is refused is told why.
+        """
         if isinstance(message, JSONRPCRequest):
             if message.method == "tools/list":
                 self._list_requests.add(message.id)
         elif isinstance(message, JSONRPCResponse | JSONRPCError):
             self._open_requests.discard(message.id)
+            if isinstance(message, JSONRPCError) and (reason := refusal_in(message.error.message)) is not None:
+                message.error.message = f"Refused: {reason}"
 
     def awaits_list(self, id: Any) -> bool:
         """Tell whether the answer with that id will be a list of tools."""
@@ -126,6 +135,8 @@ class MessageFilter:
     def _accepts_notification(self, message: JSONRPCNotification) -> bool:
         if message.method == _LIST_CHANGED:
             return self._on_list_changed()
+        if message.method in _DOCUMENTS_CHANGED:
+            self._on_documents_changed()
         if message.method == _PROGRESS:
             return self._note_progress(message.params or {})
         if message.method == _CANCELLED:

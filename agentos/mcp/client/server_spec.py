@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 import attrs
 
 from agentos.model.descriptor import SecretRequirement
-from agentos.tools.tool import Access, Effect
+from agentos.tools.tool import PUBLIC, Access, Effect
 
 UNTRUSTED_PRIORITY = -1
 """The rank of a server that nobody vouches for: it can't take the place of a pack's tool."""
@@ -48,14 +48,28 @@ class ServerSpec:
     timeout: float = 120.0
     start_timeout: float = 10.0
     tools: tuple[str, ...] | None = None
+    prefix: str = ""
+    resources: tuple[str, ...] | None = None
+    prompts: tuple[str, ...] | None = None
     effects: Mapping[str, Effect] = attrs.field(factory=dict)
     required_access: Access
     required: bool = False
+    elicitation: bool | None = None
+
+    @property
+    def may_ask(self) -> bool:
+        """Tell whether it may put a form before the person whose call it runs: one that is trusted, unless said."""
+        return self.trust if self.elicitation is None else self.elicitation
 
     @property
     def owner(self) -> str:
         """Return the name of the pack that the server becomes."""
         return f"mcp/{self.name}"
+
+    @property
+    def is_public(self) -> bool:
+        """Tell whether every principal may use it."""
+        return self.required_access is PUBLIC
 
     @property
     def rank(self) -> int:
@@ -71,15 +85,31 @@ class ServerSpec:
         found = (match[1] for value in values for word in REFERENCE.findall(value) if (match := SECRET.fullmatch(word)))
         return tuple(SecretRequirement(id) for id in dict.fromkeys(found))
 
+    def shown_name(self, tool: str) -> str:
+        """Return the name under which a tool of the server is offered."""
+        return self.prefix + tool
+
     def takes(self, tool: str) -> bool:
         """Tell whether the operator lets a tool of that name in."""
-        return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+        return _is_named(tool, self.tools)
+
+    def takes_resource(self, uri: str) -> bool:
+        """Tell whether the operator lets a resource of that address, or a template, in."""
+        return _is_named(uri, self.resources)
+
+    def takes_prompt(self, name: str) -> bool:
+        """Tell whether the operator lets a prompt of that name in."""
+        return _is_named(name, self.prompts)
 
     def effect_of(self, tool: str) -> Effect | None:
         """Return what the operator says that a tool does: by its name, else by the first pattern that fits."""
         if tool in self.effects:
             return self.effects[tool]
         return next((effect for pattern, effect in self.effects.items() if fnmatchcase(tool, pattern)), None)
+
+
+def _is_named(name: str, patterns: tuple[str, ...] | None) -> bool:
+    return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def with_secrets(values: Mapping[str, str], read: ReadSecret) -> dict[str, str]:

@@ -1,11 +1,14 @@
 """What a server says, as others may read it: on one line, not too much of it, and without the secrets it was given."""
 
+from typing import Any
+
 import attrs
 
 from agentos.mcp.client.server_spec import ReadSecret
 from agentos.secrets.masking import MASK, Masker
 
 _SHOWN = 300
+_ENCODED = ("data", "blob")
 _LONGEST_FORM = 6
 """How many characters a byte of a secret takes at most, however it is quoted."""
 
@@ -37,6 +40,14 @@ class ServerText:
     def mask(self, text: str) -> str:
         """Return foreign text with nothing in it that is secret."""
         return self._masker.mask(text)
+
+    def mask_data(self, value: Any) -> Any:
+        """Return JSON data with nothing in it that is secret; what is encoded, such as an image, is left as it is."""
+        if isinstance(value, str):
+            return self.mask(value)
+        if isinstance(value, dict):
+            return {key: one if key in _ENCODED else self.mask_data(one) for key, one in value.items()}
+        return [self.mask_data(one) for one in value] if isinstance(value, list) else value
 
     def cut(self, text: str, limit: int) -> str:
         """Return the same, and not too much of it. It is masked before it is cut: half a secret would not be found."""

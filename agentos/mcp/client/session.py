@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import httpx2
+import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import CallToolResult, Implementation
@@ -16,12 +18,12 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agentos._version import __version__
 from agentos.base.foreign import Border
-from agentos.mcp.client.backoff import Backoff
 from agentos.mcp.client.http_transport import BoundedTransport, http_streams
 from agentos.mcp.client.limits import ServerLimits
 from agentos.mcp.client.message_filter import RAW_TOOL, MessageFilter, is_closed
 from agentos.mcp.client.progress_reports import ProgressReports
-from agentos.mcp.client.server_process import CannotStartError, ProcessReader, ProcessWriter, started_process
+from agentos.mcp.client.server_process import ProcessReader, ProcessWriter, started_process
+from agentos.mcp.client.server_questions import ServerQuestions
 from agentos.mcp.client.server_spec import (
     MissingSecretError,
     ReadSecret,
@@ -32,7 +34,10 @@ from agentos.mcp.client.server_spec import (
 )
 from agentos.mcp.client.server_text import DisconnectReason, ServerText
 from agentos.model.pack_context import PackLogger
+from agentos.processes.backoff import Backoff
+from agentos.processes.spawned_process import CannotStartError
 
+T = TypeVar("T")
 _LISTEN = 5.0
 _ENDED = "the connection ended"
 _CLIENT_INFO = Implementation(name="agentos", version=__version__)
@@ -48,6 +53,8 @@ class ToolListing:
 
     tools: tuple[Any, ...] = attrs.field(repr=False)
     cut: str | None = None
+    documents_version: int = 0
+    """Goes up when the server says that its resources or prompts changed."""
     instructions: str | None = attrs.field(default=None, repr=False)
 
 
@@ -83,6 +90,8 @@ class ServerSession:
         self._wake = asyncio.Event()
         self._ended: str | None = None
         self._has_changed = False
+        self._documents_version = 0
+        self._questions = ServerQuestions(server, text)
         self._reason_of_process: Callable[[], Awaitable[DisconnectReason]] | None = None
         self._transport: BoundedTransport | None = None
 
@@ -158,13 +167,25 @@ class ServerSession:
         self._wake.set()
         return True
 
+    def _note_documents_changed(self) -> None:
+        """Note that resources or prompts changed: it is told with the next list of tools."""
+        self._documents_version += 1
+        self._note_list_changed()
+
     # -- connecting --------------------------------------------------------------------------------------------
 
     async def _connect(self, stack: contextlib.AsyncExitStack) -> Client:
         """Start the process or reach the address, and agree on a version of the protocol."""
         transport = await self._process(stack) if self._server.command is not None else self._address()
-        self._filter = MessageFilter(transport, self._limits, on_list_changed=self._note_list_changed)
-        return await stack.enter_async_context(Client(self._filter, client_info=_CLIENT_INFO, cache=None))
+        self._filter = MessageFilter(
+            transport,
+            self._limits,
+            on_list_changed=self._note_list_changed,
+            on_documents_changed=self._note_documents_changed,
+        )
+        ask = self._questions.elicit if self._server.may_ask else None
+        client = Client(self._filter, client_info=_CLIENT_INFO, cache=None, elicitation_callback=ask)
+        return await stack.enter_async_context(client)
 
     async def _process(self, stack: contextlib.AsyncExitStack) -> contextlib.AbstractAsyncContextManager[Any]:
         server = self._server
@@ -192,24 +213,24 @@ class ServerSession:
         return http_streams(url, headers, self._transport, limits=self._limits, patience=self._server.timeout)
 
     async def _listen(self, client: Client, stack: contextlib.AsyncExitStack) -> None:
-        """Hear of changes of the list. In the newer era of the protocol that has to be asked for."""
-        tools = client.server_capabilities.tools
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
+        """Hear of changes of the lists. In the newer era of the protocol that has to be asked for."""
+        wanted = _lists_that_change(client)
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not wanted:
             return
         heard = asyncio.Event()
-        task = asyncio.create_task(self._keep_listening(client, heard), name=f"{self._server.owner} changes")
+        task = asyncio.create_task(self._keep_listening(client, heard, wanted), name=f"{self._server.owner} changes")
         stack.push_async_callback(_finish, task)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LISTEN):
                 await heard.wait()
 
-    async def _keep_listening(self, client: Client, heard: asyncio.Event) -> None:
-        backoff = Backoff(self._limits)
+    async def _keep_listening(self, client: Client, heard: asyncio.Event, wanted: Mapping[str, Any]) -> None:
+        backoff = Backoff(self._limits.first_delay, self._limits.longest_delay, jitter=0.5)
         while True:
             try:
-                async with client.listen(tools_list_changed=True) as events:
+                async with client.listen(**wanted) as events:
                     if heard.is_set():
-                        self._note_list_changed()  # changes in between were not reported
+                        self._note_documents_changed()  # changes in between were not reported
                     heard.set()
                     async for _ in events:
                         backoff.reset()
@@ -225,7 +246,8 @@ class ServerSession:
         cut = None
         if client.server_capabilities.tools is not None:
             cut = await self._gather(client, tools)
-        return ToolListing(tools=tuple(tools), cut=cut, instructions=client.instructions)
+        version = self._documents_version
+        return ToolListing(tools=tuple(tools), cut=cut, documents_version=version, instructions=client.instructions)
 
     async def _gather(self, client: Client, tools: list[Any]) -> str | None:
         """Put what the server says of each tool in *tools*; say why not all of it is there, if it is not."""
@@ -253,18 +275,28 @@ class ServerSession:
 
     async def call(self, tool: str, arguments: Mapping[str, Any], progress: ProgressReports) -> CallToolResult:
         """Call a tool of the server while the session is open; LostError if it does not last until the answer."""
+        assert self._filter is not None  # noqa: S101 - it is open
+        with self._questions.of_call(), self._filter.reporting_to(progress) as token:
+            meta = types.RequestParamsMeta(progress_token=token)
+            call = functools.partial(self._call_with, tool, dict(arguments), meta)
+            return await self.ask(call, "the call", "; it may have taken effect")
+
+    async def _call_with(
+        self, tool: str, arguments: dict[str, Any], meta: types.RequestParamsMeta, client: Client
+    ) -> CallToolResult:
+        return await client.call_tool(tool, arguments, meta=meta)
+
+    async def ask(self, question: Callable[[Client], Awaitable[T]], what: str, note: str = "") -> T:
+        """Ask the server *what* while the session is open; LostError if it does not last until the answer."""
         assert self._client is not None  # noqa: S101 - it is open
-        assert self._filter is not None  # noqa: S101 - so is what is around it
         try:
-            with self._filter.reporting_to(progress) as token:
-                answer = await self._client.call_tool(tool, dict(arguments), meta={"progress_token": token})
+            answer = await question(self._client)
         except Exception as error:
             if not is_closed(error) and self._ended is None:
                 self.has_answered = True
                 raise
             why = await self._reason(error)
-            on_lost = f"{self._server.owner} went away during the call: {why.brief}; it may have taken effect"
-            raise ConnectionLostError(on_lost) from None
+            raise ConnectionLostError(f"{self._server.owner} went away during {what}: {why.brief}{note}") from None
         self.has_answered = True
         return answer
 
@@ -297,6 +329,13 @@ class ServerSession:
             return DisconnectReason(f"{brief}{code}", self._text.clip(f"{error.message}{code}"))
         name = type(error).__name__
         return DisconnectReason(f"it failed with {name}", self._text.clip(f"{name}: {error}"))
+
+
+def _lists_that_change(client: Client) -> dict[str, Any]:
+    """Return the lists of which a server says that it tells when they change."""
+    said = client.server_capabilities
+    lists = {"tools": said.tools, "prompts": said.prompts, "resources": said.resources}
+    return {f"{name}_list_changed": True for name, one in lists.items() if one is not None and one.list_changed}
 
 
 async def _finish(task: "asyncio.Task[None]") -> None:

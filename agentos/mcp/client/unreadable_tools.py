@@ -7,7 +7,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from agentos.mcp.json_rpc import EXCERPT_SIZE, MAX_DEPTH, first_line, load_json, top_level_keys
+from agentos.mcp.json_rpc import MAX_DEPTH, first_line, load_json, top_level_keys
+from agentos.processes.lines import EXCERPT_SIZE
 
 UNREADABLE = "agentos/unreadable"
 """The key under which the stand-in of a tool says why that can't be read."""

@@ -53,6 +53,8 @@ class HTTPLimits:
     way lose theirs. These two and *headers* are kept by `serve_http`, not by an app within another server.
     headers: seconds until the headers of a request are complete, from the connection's start or their first byte.
     receive, send: seconds that a client may take to send its request, and to take in one piece of an answer.
+    requests_per_handler: at once at one http-handler of a pack; further ones are answered 503.
+    answer, stream: seconds until the answer of such a handler begins, and until it is complete.
     recheck: after how many seconds the token of an open stream is looked at again.
     stop: seconds that requests have to finish when the server stops.
     """
@@ -63,11 +65,14 @@ class HTTPLimits:
     idle: float = 1800.0
     requests: int = 1000
     requests_per_principal: int = 250
+    requests_per_handler: int = 250
     connections: int = 2000
     connections_per_address: int = 1000
     headers: float = 10.0
     receive: float = 30.0
     send: float = 30.0
+    answer: float = 60.0
+    stream: float = 3600.0
     recheck: float = 60.0
     stop: int = 5
 
@@ -90,6 +95,11 @@ class Gateway:
         self._active_requests: Counter[str | None] = Counter()
         self._streams: set[anyio.CancelScope] = set()
 
+    @property
+    def active_requests(self) -> int:
+        """Return how many requests are under way."""
+        return self._active_requests.total()
+
     def end_streams(self) -> None:
         """End the streams of sessions, which have no end of their own. Subscriptions are the server's to end."""
         for stream in list(self._streams):
@@ -97,19 +107,19 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer why it is refused."""
-        try:
+        async with refusals_answered(scope, receive, send):
             admitted = await self._admit(scope)
-            with self._counted(admitted):
+            with self.counted(admitted):
                 await self._handle(
                     admitted, scope, TimedChannel(receive, _SessionHeaderFilter.around(scope, send), self._limits)
                 )
-        except* RequestRefused as refusals:
-            await _first_refusal(refusals).answer(scope, receive, send)
-        except* ClientGone:
-            _logger.debug("a client hung up")
 
     async def _admit(self, scope: Scope) -> AdmittedToken | None:
         check_method(scope)
+        return await self.admit_caller(scope)
+
+    async def admit_caller(self, scope: Scope) -> AdmittedToken | None:
+        """Return whose token a request has, None where none is asked for; raise RequestRefused if it may not call."""
         check_query(scope)
         if self._bearer is not None:
             return await self._bearer.admit(scope)
@@ -117,7 +127,7 @@ class Gateway:
         return None
 
     @contextmanager
-    def _counted(self, admitted: AdmittedToken | None) -> Iterator[None]:
+    def counted(self, admitted: AdmittedToken | None) -> Iterator[None]:
         """Count a request among all, and among those of its principal where tokens tell them apart."""
         active, who = self._active_requests, None if admitted is None else admitted.verified.principal.key
         if active.total() >= self._limits.requests:
@@ -147,7 +157,7 @@ class Gateway:
         with anyio.CancelScope() as stream:
             if scope["method"] == "GET":
                 self._streams.add(stream)
-            watch = asyncio.create_task(self._recheck_token(admitted, stream))
+            watch = asyncio.create_task(self.recheck_token(admitted, stream.cancel))
             try:
                 await self._app(scope, paced.receive, paced.send)
             finally:
@@ -155,12 +165,24 @@ class Gateway:
                 self._streams.discard(stream)
         await paced.finish()
 
-    async def _recheck_token(self, admitted: AdmittedToken | None, stream: anyio.CancelScope) -> None:
+    async def recheck_token(self, admitted: AdmittedToken | None, end: Callable[[], None]) -> None:
+        """Call *end* once a token is no longer valid."""
         while admitted is not None and self._bearer is not None:
             await asyncio.sleep(self._limits.recheck)
             if not await self._bearer.is_still_valid(admitted):
-                stream.cancel()
+                end()
                 return
+
+
+@asynccontextmanager
+async def refusals_answered(scope: Scope, receive: Receive, send: Send) -> AsyncIterator[None]:
+    """Answer a refusal that is raised in the block; a client that hung up needs no answer."""
+    try:
+        yield
+    except* RequestRefused as refusals:
+        await _first_refusal(refusals).answer(scope, receive, send)
+    except* ClientGone:
+        _logger.debug("a client hung up")
 
 
 def _first_refusal(group: BaseExceptionGroup[RequestRefused]) -> RequestRefused:
@@ -239,6 +261,13 @@ def principal_of(context: ServerRequestContext[Any, Any]) -> Principal | None:
     return None if verified is None else verified.principal
 
 
+def anonymous_account(context: ServerRequestContext[Any, Any], who: Principal) -> str | None:
+    """Return the budget of a client without a token: that of its address, since all of them are one principal."""
+    scope = getattr(context.request, "scope", None)
+    client = scope.get("client") if isinstance(scope, Mapping) else None
+    return None if client is None else f"{who.key} at {client[0]}"
+
+
 def verified_of(context: ServerRequestContext[Any, Any]) -> Verified | None:
     """Return what the request's token stands for; None where no token is asked for."""
     scope = getattr(context.request, "scope", None)
@@ -258,6 +287,11 @@ class _SharedSessions(StreamableHTTPSessionManager):
         )
         self._share = limits.sessions_per_principal
 
+    @property
+    def count(self) -> int:
+        """Return how many sessions are open."""
+        return len(self._server_instances)
+
     def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
         """Open a session: here the SDK counts them, with those whose opening request is still on its way."""
         if requestor is not None:
@@ -275,6 +309,11 @@ class SessionManager:
         self._close = close
         self._limits = limits
         self._manager: _SharedSessions | None = None
+
+    @property
+    def count(self) -> int:
+        """Return how many sessions are open."""
+        return 0 if self._manager is None else self._manager.count
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:

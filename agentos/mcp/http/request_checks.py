@@ -50,10 +50,13 @@ class RequestRefused(Exception):  # noqa: N818 - an answer, not an error
         self.body = {"error": error, "error_description": description}
         self.headers = headers
 
+    def response(self) -> JSONResponse:
+        """Return the refusal as it is sent."""
+        return JSONResponse(self.body, self.status, {"Cache-Control": "no-store", **(self.headers or {})})
+
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the refusal."""
-        headers = {"Cache-Control": "no-store", **(self.headers or {})}
-        await JSONResponse(self.body, self.status, headers)(scope, receive, send)
+        await self.response()(scope, receive, send)
 
 
 class ClientGone(OSError):  # noqa: N818 - not an error of ours
@@ -124,6 +127,20 @@ def check_origin(allowed: frozenset[str], scope: Scope) -> None:
     values = header_values(scope, b"origin")
     if values and (len(values) > 1 or values[0].decode("latin-1").lower() not in allowed):
         raise RequestRefused(403, "forbidden", "This Origin may not call")
+
+
+def check_page(allowed: frozenset[str], scope: Scope) -> None:
+    """Refuse a request from a page of another origin, where pages are served as well: those of this server may ask.
+
+    What a page of another site only embeds has no Origin; browsers say of it where it comes from.
+    """
+    origins, hosts = header_values(scope, b"origin"), header_values(scope, b"host")
+    if len(origins) == 1 and origins[0].partition(b"://")[2].lower() == hosts[0].lower():
+        return
+    check_origin(allowed, scope)
+    is_foreign = header_values(scope, b"sec-fetch-site") in ([b"cross-site"], [b"same-site"])
+    if is_foreign and not origins and header_values(scope, b"sec-fetch-mode") != [b"navigate"]:
+        raise RequestRefused(403, "forbidden", "This page may not call")
 
 
 def check_local(scope: Scope) -> None:

@@ -7,7 +7,8 @@ Then it reaches the SDK's session manager. A refusal quotes nothing of the reque
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,19 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from agentos.mcp.auth import Verifier, is_loopback
-from agentos.mcp.http.gateway import DEFAULT_LIMITS, Close, Gateway, HTTPLimits, SessionManager, principal_of
+from agentos.mcp.http.gateway import (
+    DEFAULT_LIMITS,
+    Close,
+    Gateway,
+    HTTPLimits,
+    SessionManager,
+    anonymous_account,
+    principal_of,
+)
+from agentos.mcp.http.pack_handlers import HANDLER_METHODS, PackHandlers, handler_route
 from agentos.mcp.http.request_checks import (
     METHODS,
     BearerTokens,
@@ -31,8 +41,18 @@ from agentos.mcp.http.request_checks import (
     allowed_origin_names,
     check_host,
     check_origin,
+    check_page,
 )
 from agentos.mcp.http.resource_metadata import WELL_KNOWN, metadata_routes
+from agentos.mcp.http.status_routes import (
+    OPEN_PATHS,
+    READERS,
+    CountedApp,
+    Readers,
+    ServerStatus,
+    metrics_route,
+    status_routes,
+)
 from agentos.mcp.http.web_server import host_in_url, listening_socket, make_web_server, run_web_server
 from agentos.mcp.server.served_host import ServedHost
 from agentos.model.principal import Principal
@@ -55,6 +75,7 @@ def http_app(
     allowed_origins: Sequence[str] = (),
     required_scopes: Sequence[str] = (),
     limits: HTTPLimits = DEFAULT_LIMITS,
+    metrics: Readers = "callers",
     **server_options: Any,
 ) -> Starlette:
     """Return an app that serves what *host* offers to whom each token stands for.
@@ -67,6 +88,8 @@ def http_app(
     allowed_hosts: what Host may say: `name` for any port, or `name:port`. Left out: this machine and *resource_url*'s.
     allowed_origins: which web pages may call; none unless named.
     required_scopes: what every token must have.
+    metrics: who may read `/metrics`: whoever may call the endpoint, `anybody`, or nobody (`off`). `/health` and
+        `/ready` answer everybody.
 
     A parent that mounts the app enters `app.router.lifespan_context(app)` in its own lifespan and adds
     `root_routes(app)` to its routes.
@@ -76,7 +99,8 @@ def http_app(
     if verifier is not None and principal is not None:
         raise ValueError("http_app: with a verifier the token says who calls; leave principal out")
     caller = principal_of if verifier is not None else principal
-    mcp = MCPServer(host, principal=caller, **server_options)
+    account = anonymous_account if verifier is None else None
+    mcp = MCPServer(host, principal=caller, account=account, **server_options)
     return app_for(
         mcp.server,
         verifier=verifier,
@@ -88,6 +112,9 @@ def http_app(
         allowed_origins=allowed_origins,
         required_scopes=required_scopes,
         limits=limits,
+        metrics=metrics,
+        host=host,
+        principal=principal,
     )
 
 
@@ -103,10 +130,15 @@ def app_for(
     allowed_origins: Sequence[str] = (),
     required_scopes: Sequence[str] = (),
     limits: HTTPLimits = DEFAULT_LIMITS,
+    metrics: Readers = "callers",
+    host: ServedHost | None = None,
+    principal: "Principal | Resolver | None" = None,
 ) -> Starlette:
     """Return the app for a server of the SDK: see `http_app`. Its handlers learn who calls by `principal_of`.
 
     close: ends the server's subscriptions in good order, when the app stops.
+    host: whose packs, tools and calls are counted, and whose http-handlers are served, if any.
+    principal: for whom those are asked, without a verifier; a function is given an object with the `request` alone.
     """
     if not path.startswith("/"):
         raise ValueError(f"path: expected a path such as /mcp, got {path!r}")
@@ -117,32 +149,77 @@ def app_for(
     sessions = SessionManager(server, close, limits)
     bearer = None if verifier is None else BearerTokens(verifier, resource_url, required_scopes)
     gateway = Gateway(AuthContextMiddleware(sessions), bearer, limits)
-    endpoint: ASGIApp = gateway
-    if origins:
-        endpoint = CORSMiddleware(
-            gateway,
-            allow_origins=sorted(origins),
-            allow_methods=METHODS,
-            allow_headers=["*"],
-            expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
-        )
+    status = ServerStatus(host)
+    endpoint = _for_pages(CountedApp(gateway, status.answers), origins, METHODS)
+    handlers = None if host is None else PackHandlers(host, gateway, limits, principal)
     metadata = metadata_routes(verifier, resource_url, authorization_servers, required_scopes)
     routes = [Route(path, CheckedApp(endpoint, partial(check_origin, origins))), *metadata]
+    if handlers is not None:
+        app_of_handlers = _for_pages(CountedApp(handlers, status.answers), origins, HANDLER_METHODS)
+        routes.append(handler_route(CheckedApp(app_of_handlers, partial(check_page, origins))))
     if metadata:
         routes.append(Route(WELL_KNOWN, metadata[0].app))
+    routes += [*status_routes(status), *_metrics_routes(metrics, status, gateway, sessions)]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(CheckedApp, partial(check_host, hosts))],
-        lifespan=lambda _: sessions.run(),
+        middleware=[Middleware(CheckedApp, partial(_check_host, hosts, OPEN_PATHS - {path}))],
+        lifespan=lambda _: _running(sessions, status),
     )
     app.router.redirect_slashes = False  # an address that is not ours is not found, rather than sent elsewhere
     app.state.root_routes = metadata
-    app.state.end_streams = partial(_end_streams, gateway, close)
+    app.state.end_streams = partial(_end_streams, gateway, handlers, status, close)
     return app
 
 
-async def _end_streams(gateway: "Gateway", close: Close | None) -> None:
+def _for_pages(app: ASGIApp, origins: frozenset[str], methods: Sequence[str]) -> ASGIApp:
+    """Return *app* as web pages of other origins can call it, where some may."""
+    if not origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=sorted(origins),
+        allow_methods=methods,
+        allow_headers=["*"],
+        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+    )
+
+
+def _metrics_routes(
+    readers: Readers, status: ServerStatus, gateway: Gateway, sessions: SessionManager
+) -> Iterator[Route]:
+    if readers not in READERS:
+        raise ValueError(f"metrics: expected {', '.join(map(repr, READERS))}, got {readers!r}")
+
+    async def admit_anybody(_: Scope) -> None:
+        return
+
+    def figures() -> str:
+        return status.figures(requests=gateway.active_requests, sessions=sessions.count)
+
+    if readers != "off":
+        yield metrics_route(figures, admit_anybody if readers == "anybody" else gateway.admit_caller)
+
+
+def _check_host(allowed: frozenset[str], open_paths: frozenset[str], scope: Scope) -> None:
+    """Refuse a request for a host that is not this server, but for what says the same to everybody."""
+    if scope["path"].removeprefix(scope.get("root_path", "")) not in open_paths:
+        check_host(allowed, scope)
+
+
+@asynccontextmanager
+async def _running(sessions: SessionManager, status: ServerStatus) -> AsyncIterator[None]:
+    async with sessions.run():
+        with status.kept():
+            yield
+
+
+async def _end_streams(
+    gateway: Gateway, handlers: PackHandlers | None, status: ServerStatus, close: Close | None
+) -> None:
+    status.is_ready = False
     gateway.end_streams()
+    if handlers is not None:
+        handlers.end_streams()
     if close is not None:
         await close()
 

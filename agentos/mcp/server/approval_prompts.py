@@ -14,11 +14,13 @@ import attrs
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import is_version_at_least
 from pydantic import ValidationError
 
 from agentos.access.proposals import Proposal, ProposalError
+from agentos.calls.approvals import pending_facts
+from agentos.interop._provider_calls import answer_text
 from agentos.mcp.server.client_calls import ClientCalls
+from agentos.mcp.server.client_questions import ClientQuestions, can_elicit
 from agentos.mcp.server.served_host import ServedHost
 from agentos.mcp.server.shown_tools import is_modern
 from agentos.mcp.server.wire_format import as_json, clipped, visible
@@ -32,7 +34,6 @@ DATA_LIMIT = 8_000
 """How many characters of arguments or of a preview a person is shown."""
 REASON_LIMIT = 500
 _KEY = "approval"
-_ELICITS_SINCE = "2025-06-18"
 
 FORM: dict[str, Any] = {
     "type": "object",
@@ -88,23 +89,21 @@ def _readable(data: Any) -> str:
     return f"{clipped(text, DATA_LIMIT)} Reject it unless you know the rest."
 
 
-def can_elicit(ctx: Context) -> bool:
-    """Tell whether the client said that it can put a form before a person, and can be reached with one."""
-    declared = ctx.session.client_capabilities
-    elicitation = None if declared is None else declared.elicitation
-    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
-        return False
-    if is_modern(ctx):
-        return True
-    return is_version_at_least(ctx.protocol_version, _ELICITS_SINCE) and ctx.session.can_send_request
-
-
 class ApprovalPrompts:
     """Asks the person at a client about proposals, and carries out the decision."""
 
-    def __init__(self, host: ServedHost, calls: ClientCalls, logger: MaskingLogger, *, has_tools: bool) -> None:
+    def __init__(
+        self,
+        host: ServedHost,
+        calls: ClientCalls,
+        questions: ClientQuestions,
+        logger: MaskingLogger,
+        *,
+        has_tools: bool,
+    ) -> None:
         self._host = host
         self._calls = calls
+        self._questions = questions
         self._logger = logger
         self._has_tools = has_tools
 
@@ -176,7 +175,8 @@ class ApprovalPrompts:
         with anyio.move_on_after(lasts):
             try:
                 message = approval_question(proposal, self._host)
-                answer = await ctx.session.elicit_form(message, FORM, related_request_id=ctx.request_id)
+                with self._host.approvals.being_asked(proposal.id):
+                    answer = await ctx.session.elicit_form(message, FORM, related_request_id=ctx.request_id)
             except (MCPError, ValidationError) as error:
                 self._logger.info("a client could not be asked about proposal %s: %s", proposal.id, error)
             except asyncio.CancelledError:  # nobody waits for the result: it must not run later
@@ -189,9 +189,9 @@ class ApprovalPrompts:
 
     async def _carry_out(
         self, ctx: Context, proposal: Proposal, decision: _PersonDecision, who: Principal, result: ToolResult
-    ) -> ToolResult:
+    ) -> ToolResult | types.InputRequiredResult:
         if decision.decision == "approve":
-            return await self.apply(ctx, proposal.id, who)
+            return await self._questions.run(ctx, proposal.id, self._host.approvals.approve(proposal.id, by=who))
         if decision.decision == "reject":
             fault = await self.reject(proposal.id, decision.reason, who)
             return fault or ToolResult.fail("Refused", f"a person refused the call: {_reason(decision.reason)}")
@@ -206,17 +206,19 @@ class ApprovalPrompts:
         return ToolResult.fail("ProposalInvalid", message)
 
     def _waiting_result(self, result: ToolResult, proposal: Proposal | None) -> ToolResult:
-        """Return the result of a call that waits, with how it can be approved."""
+        """Return the result of a call that waits, with how it can be approved; of a proposal that is not, an error."""
         if proposal is None:
-            way = "A person approves it at the host."
-        elif self._has_tools:
+            content = f"{result.content.rstrip('. ')}. A person approves it at the host."
+            return attrs.evolve(result, content=content, output=None, meta={})
+        if self._has_tools:
             way = (
                 f'Ask the user; if they agree, `proposals_apply` with the id "{proposal.id}" runs it, '
                 "or a person approves it at the host."
             )
         else:
             way = f"A person approves it at the host, by the id {proposal.id}."
-        return attrs.evolve(result, content=f"{result.content.rstrip('. ')}. {way}", output=None)
+        waiting = attrs.evolve(result, meta={"pending": pending_facts(proposal)}, output=None)
+        return attrs.evolve(waiting, content=f"{answer_text(waiting).rstrip('. ')}. {way}")
 
 
 def _reason(text: str) -> str:

@@ -20,7 +20,8 @@ from agentos.tools.tool import Tool
 
 INSTRUCTIONS = "instructions"
 """The prompt with everything that the offered tools say to a model."""
-PACKS, TOOLS = "agentos://packs/", "agentos://tools/"
+OWN_SCHEME = "agentos:"
+PACKS, TOOLS = f"{OWN_SCHEME}//packs/", f"{OWN_SCHEME}//tools/"
 PROMPT_LIMIT = 100_000
 DOCUMENT_LIMIT = 200_000
 _TEXT_LIMIT = 4_000

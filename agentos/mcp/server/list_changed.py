@@ -29,7 +29,7 @@ from mcp.server.subscriptions import (
 
 from agentos.extensions.manager import ExtensionManager
 from agentos.mcp.server.documents import PACKS, TOOLS
-from agentos.mcp.server.served_host import ServedHost
+from agentos.mcp.server.served_host import BRIDGES, ServedHost
 from agentos.mcp.server.shown_tools import client_key, is_modern
 from agentos.model.principal import Principal
 from agentos.stacks.entry import Entry
@@ -274,14 +274,31 @@ class ListChangeNotifier:
         if not self._sessions and not len(self._bus):
             relay.listeners.discard(self._on_stacks_changed)
             self._snapshot = None
+            self._watch_bridges(is_wanted=False)
         elif self._snapshot is None:
             self._snapshot = _ListSnapshot(self._host)
             relay.listeners.add(self._on_stacks_changed)
+            self._watch_bridges(is_wanted=True)
+
+    def _watch_bridges(self, *, is_wanted: bool) -> None:
+        """Hear, or hear no more, when what bridged servers offer beside tools is another."""
+        for entry in self._host.extensions.registry(BRIDGES).list_active():
+            watchers = entry.payload.watchers
+            (watchers.add if is_wanted else watchers.discard)(self._on_documents_changed)
+
+    def _on_documents_changed(self) -> None:
+        self._notify([_PROMPTS, _RESOURCES])
 
     def _on_stacks_changed(self, keys: Keys) -> None:
         events, changed = self._snapshot.changed_by(keys) if self._snapshot is not None else ([], [])
+        if any(kind == BRIDGES for kind, _ in keys):
+            self._watch_bridges(is_wanted=True)
+            events = list(dict.fromkeys([*events, _PROMPTS, _RESOURCES]))
+        self._notify(events)
+        self._bus.publish_updates(changed)
+
+    def _notify(self, events: Collection[ServerEvent]) -> None:
         for event in events:
             self._bus.notify(event)
-        self._bus.publish_updates(changed)
         for session in self._sessions.values():
             session.notify(events)

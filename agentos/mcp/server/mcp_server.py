@@ -20,14 +20,25 @@ from pydantic import ValidationError
 
 from agentos._version import __version__
 from agentos.base.foreign import Border, is_a
+from agentos.interop._provider_calls import named_principal
+from agentos.mcp.content_blocks import blocks_for_client
 from agentos.mcp.server.approval_prompts import ApprovalPrompts
+from agentos.mcp.server.bridged_offers import BridgedOffers
 from agentos.mcp.server.client_calls import ClientCalls
-from agentos.mcp.server.documents import TEMPLATES, Documents
+from agentos.mcp.server.client_questions import ClientQuestions
+from agentos.mcp.server.documents import OWN_SCHEME, TEMPLATES, Documents
 from agentos.mcp.server.list_changed import ListChangeNotifier
-from agentos.mcp.server.own_tools import PROPOSAL_TOOL_NAMES, SEARCH_TOOL_NAMES, OwnTool, ProposalTools, SearchTools
+from agentos.mcp.server.own_tools import (
+    PROPOSAL_TOOL_NAMES,
+    SEARCH_TOOL_NAMES,
+    MeantCall,
+    OwnTool,
+    ProposalTools,
+    SearchTools,
+)
 from agentos.mcp.server.served_host import ServedHost
 from agentos.mcp.server.shown_tools import PageCutter, ShownTools, is_modern, session_of_call
-from agentos.mcp.server.wire_format import Item, call_result
+from agentos.mcp.server.wire_format import Item, call_result, encodable_data
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.secrets.masking import MaskingLogger
@@ -62,12 +73,14 @@ class _NotifyingServer(Server[Any]):
 class MCPServer:
     """Serves a host to MCP clients.
 
-    principal: for whom requests are made: one for all, or a function that finds it for each and refuses by None. By
-        default the host itself, which may call everything.
-    search_above: with more tools than this a client is shown `search_tools` and `load_tools` instead; None shows all.
+    principal: for whom requests are made: one for all, or a function that finds it for each and refuses by None.
+        `Principal.system()` is the host itself, which may call everything; None means it too, and logs a warning.
+    search_above: with more tools than this a client is shown `search_tools`, `load_tools` and `call_tool` instead; None
+        shows all.
     approvals_tools: whether `proposals_*` are offered, for clients that can't put a question before a person.
     state_keys: at least 32 secret bytes each, for servers that share a store and take over from one another; by default
         a key of this process.
+    account: on which budget a request's calls are counted; None, or left out, is its principal's.
     """
 
     def __init__(
@@ -80,16 +93,19 @@ class MCPServer:
         search_above: int | None = 40,
         approvals_tools: bool = True,
         state_keys: Sequence[bytes | str] | None = None,
+        account: Callable[[Context, Principal], str | None] | None = None,
     ) -> None:
         if not (principal is None or isinstance(principal, Principal) or callable(principal)):
             raise TypeError(f"principal: expected a Principal or a function, got {type(principal).__name__}")
         if search_above is not None and (isinstance(search_above, bool) or not isinstance(search_above, int)):
             raise TypeError(f"search_above: expected a number of tools or None, got {search_above!r}")
         self.host = host
-        self._principal = Principal.system() if principal is None else principal
+        served = "MCP clients are served"
+        self._principal = principal if callable(principal) else named_principal(host, principal, served)
         self._name = name
         self._instructions = instructions
         self._keys = state_keys
+        self._account = account
         self._logger = MaskingLogger("agentos.mcp", host.extensions.masker)
         self._pages = PageCutter()
         reserved = (
@@ -99,9 +115,11 @@ class MCPServer:
         self._shown = ShownTools(host, reserved, search_above)
         self._notifier = ListChangeNotifier(host, self._shown.tool_name)
         self._calls = ClientCalls(host, self._logger)
-        self._prompts = ApprovalPrompts(host, self._calls, self._logger, has_tools=approvals_tools)
+        self._questions = ClientQuestions(host, self._calls, self._logger)
+        self._prompts = ApprovalPrompts(host, self._calls, self._questions, self._logger, has_tools=approvals_tools)
         self._documents = Documents(host, self._shown)
-        search_tools = SearchTools(self._shown, self._notifier, host.extensions.masker)
+        self._bridged = BridgedOffers(host, self._logger)
+        search_tools = SearchTools(self._shown, self._notifier, host.extensions.masker, reserved)
         self._search_tools = _by_name(search_tools.tools() if search_above is not None else ())
         self._proposal_tools = _by_name(ProposalTools(host, self._prompts).tools() if approvals_tools else ())
         self._own = {**self._search_tools, **self._proposal_tools}
@@ -156,6 +174,7 @@ class MCPServer:
     async def close(self) -> None:
         """End open streams in good order and leave nothing running. Connections are their transport's to end."""
         self._notifier.close()
+        await self._questions.close()
         await self._calls.close()
 
     # -- errors --------------------------------------------------------------------------------------------
@@ -207,7 +226,7 @@ class MCPServer:
         if not isinstance(made, dict):
             made = made.model_dump(by_alias=True, mode="json", exclude_none=True)
         if is_modern(ctx):
-            made["_meta"] = {types.SERVER_INFO_META_KEY: dict(self._stamp)}
+            made["_meta"] = {**made.get("_meta", {}), types.SERVER_INFO_META_KEY: dict(self._stamp)}
         else:
             del made["resultType"]
         return made
@@ -235,10 +254,12 @@ class MCPServer:
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Item | types.InputRequiredResult:
         own = self._own.get(params.name)
-        if own is not None:
-            result = await own.run(ctx, self._principal_of(ctx), params.arguments)
-            return call_result(self.host.tools.executor.results.success(result, {}), None, is_modern=is_modern(ctx))
-        return await self._answer(ctx, params.name, params.arguments, params)
+        if own is None:
+            return await self._answer(ctx, params.name, params.arguments, params)
+        result = await own.run(ctx, self._principal_of(ctx), params.arguments)
+        if isinstance(result, MeantCall):
+            return await self._answer(ctx, result.name, result.arguments, params)
+        return call_result(self.host.tools.executor.results.success(result, {}), None, is_modern=is_modern(ctx))
 
     async def _answer(
         self,
@@ -249,20 +270,30 @@ class MCPServer:
     ) -> Item | types.InputRequiredResult:
         who, name = self._principal_of(ctx), self._shown.tool_name(wire)
         if params is not None and params.request_state is not None:
-            answer = await self._prompts.resume(ctx, params, who)
+            answer = await self._questions.resume(params) or await self._prompts.resume(ctx, params, who)
         else:
             answer = await self._run(ctx, name, arguments, who)
         if isinstance(answer, types.InputRequiredResult):
             return answer
-        tool = None if type(answer.output) is dict else self.host.tools.get_tool(name, who)
-        return call_result(answer, tool, is_modern=is_modern(ctx))
+        was_told_schema = params is None or params.name == wire
+        tool = self.host.tools.get_tool(name, who) if was_told_schema and type(answer.output) is not dict else None
+        if tool is not None and answer.pending is not None and self.host.tools.may_wait(tool):
+            tool = None  # no client is shown its output schema
+        made = call_result(answer, tool, is_modern=is_modern(ctx))
+        if (blocks := blocks_for_client(answer, made["content"][0]["text"], ctx.protocol_version)) is not None:
+            made["content"] = encodable_data(blocks)
+        return made
 
     async def _run(
         self, ctx: Context, name: str, arguments: Mapping[str, Any] | None, who: Principal
     ) -> ToolResult | types.InputRequiredResult:
         id = self._calls.new_id()
-        call = self.host.tools.process_tool_call(ToolCall(name, arguments, id), who, session=session_of_call(ctx))
-        result = await self._calls.run(ctx, id, call)
+        made, session = ToolCall(name, arguments, id), session_of_call(ctx)
+        account = None if self._account is None else self._account(ctx, who)
+        call = self.host.tools.process_tool_call(made, who, session=session, rejoin=True, account=account)
+        result = await self._questions.run(ctx, id, call)
+        if isinstance(result, types.InputRequiredResult):
+            return result
         if result.error is not None and result.error.type == "ApprovalRequired":
             return await self._prompts.ask_or_wait(ctx, result, who)
         return result
@@ -270,22 +301,34 @@ class MCPServer:
     # -- prompts and resources ---------------------------------------------------------------------------------
 
     async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:
-        return self._paged("prompts", self._documents.prompts(self._principal_of(ctx)), params)
+        who = self._principal_of(ctx)
+        own = self._documents.prompts(who)
+        bridged = await self._bridged.prompts(who, [one["name"] for one in own])
+        return self._paged("prompts", [*own, *bridged], params)
 
     async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Item:
-        found = self._documents.prompt(params.name, self._principal_of(ctx))
+        who = self._principal_of(ctx)
+        found = self._documents.prompt(params.name, who)
+        if found is None:
+            taken = [one["name"] for one in self._documents.prompts(who)]
+            found = await self._bridged.prompt(params.name, params.arguments, who, taken)
         if found is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:100]!r}")
         return found
 
     async def _list_resources(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:
-        return self._paged("resources", self._documents.resources(self._principal_of(ctx)), params)
+        who = self._principal_of(ctx)
+        return self._paged("resources", [*self._documents.resources(who), *await self._bridged.resources(who)], params)
 
-    async def _list_templates(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:  # noqa: ARG002 - a handler
-        return self._paged("resourceTemplates", TEMPLATES, params)
+    async def _list_templates(self, ctx: Context, params: types.PaginatedRequestParams) -> Item:
+        bridged = await self._bridged.templates(self._principal_of(ctx))
+        return self._paged("resourceTemplates", [*TEMPLATES, *bridged], params)
 
     async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> Item:
-        found = self._documents.read(params.uri, self._principal_of(ctx))
+        who = self._principal_of(ctx)
+        found = self._documents.read(params.uri, who)
+        if found is None and not params.uri.startswith(OWN_SCHEME):
+            found = await self._bridged.read(params.uri, who)
         if found is None:
             code = types.INVALID_PARAMS if is_modern(ctx) else RESOURCE_NOT_FOUND
             raise MCPError(code, "Resource not found", {"uri": params.uri[:1_000]})

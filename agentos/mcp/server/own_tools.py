@@ -1,7 +1,7 @@
 """The server's own tools: finding tools where there are many, and deciding on calls that wait."""
 
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -23,7 +23,7 @@ from agentos.tools.search import QUERY_LIMIT, RESULT_LIMIT
 from agentos.tools.tool import Effect
 
 Context = ServerRequestContext[Any, Any]
-Handler = Callable[[Context, Principal, Mapping[str, Any]], Awaitable[ToolResult]]
+Handler = Callable[[Context, Principal, Mapping[str, Any]], Awaitable["ToolResult | MeantCall"]]
 
 NAMES_LIMIT = 100
 """How many tools one call may load, and how many proposals one call lists."""
@@ -31,8 +31,16 @@ _DESCRIPTION_LIMIT = 500
 _HINTS = 3
 _NAMES_SEARCHED = 2_000
 
-SEARCH_TOOL_NAMES = ("search_tools", "load_tools")
+SEARCH_TOOL_NAMES = ("search_tools", "load_tools", "call_tool")
 PROPOSAL_TOOL_NAMES = ("proposals_list", "proposals_show", "proposals_apply", "proposals_reject")
+
+
+@attrs.frozen
+class MeantCall:
+    """What a call of `call_tool` stands for: the call of another tool, which is made as if the client had."""
+
+    name: str
+    arguments: Mapping[str, Any] = attrs.field(repr=False)
 
 
 @attrs.frozen(eq=False)
@@ -57,7 +65,7 @@ class OwnTool:
         }
         return cls(item, Checker(whole, f"the input schema of {name!r}"), handler)
 
-    async def run(self, ctx: Context, who: Principal, given: Mapping[str, Any] | None) -> ToolResult:
+    async def run(self, ctx: Context, who: Principal, given: Mapping[str, Any] | None) -> ToolResult | MeantCall:
         """Check the arguments and answer. The answer is masked and bounded by whoever sends it."""
         try:
             arguments = self.checker.arguments(given)
@@ -68,20 +76,27 @@ class OwnTool:
 
 
 class SearchTools:
-    """`search_tools` and `load_tools`: what a client sees in place of more tools than it wants to be shown."""
+    """`search_tools`, `load_tools`, `call_tool`: what a client sees in place of more tools than it wants to be shown.
 
-    def __init__(self, shown_tools: ShownTools, notifier: ListChangeNotifier, masker: Masker) -> None:
+    A client that lists tools only once never sees what it loads; it calls them by `call_tool`.
+    """
+
+    def __init__(
+        self, shown_tools: ShownTools, notifier: ListChangeNotifier, masker: Masker, own_names: Collection[str]
+    ) -> None:
         self._shown = shown_tools
+        self._own_names = own_names
         self._notifier = notifier
         self._masker = masker
 
     def tools(self) -> list[OwnTool]:
-        """Return both."""
+        """Return all three."""
         return [
             OwnTool.of(
                 "search_tools",
                 "Find tools by what they do. There are more than are listed: search in a few words for what you want "
-                "to do, then load the tools that fit with load_tools.",
+                "to do, then load the tools that fit with load_tools. What does not appear among your tools after that "
+                "is called with call_tool.",
                 {
                     "query": {"type": "string", "minLength": 1, "maxLength": QUERY_LIMIT, "description": "A few words"},
                     "limit": {
@@ -109,6 +124,17 @@ class SearchTools:
                 },
                 self._load,
                 "read",
+            ),
+            OwnTool.of(
+                "call_tool",
+                "Call a tool that search_tools found and that is not among your tools. It is the same as calling the "
+                "tool itself; load_tools returns which arguments it takes.",
+                {
+                    "name": {"type": "string", "minLength": 1, "description": "A name as search_tools returned it"},
+                    "arguments": {"type": "object", "default": {}, "description": "The arguments of that tool"},
+                },
+                self._call,
+                "destructive",
             ),
         ]
 
@@ -140,6 +166,12 @@ class SearchTools:
         if unknown and not known:
             return ToolResult.fail("UnknownTool", "; ".join(unknown))
         return ToolResult.ok({"loaded": shown, "unknown": unknown})
+
+    async def _call(self, ctx: Context, who: Principal, arguments: Mapping[str, Any]) -> ToolResult | MeantCall:  # noqa: ARG002 - a handler
+        name = arguments["name"]
+        if name in self._own_names:
+            return ToolResult.fail("InvalidArguments", f"{name!r} is among your tools: call it by its own name")
+        return MeantCall(name, arguments["arguments"])
 
 
 def _unknown_tools(names: Sequence[str], known: Iterable[str]) -> Iterator[str]:

@@ -6,6 +6,9 @@ from agentos.calls.approvals import Approvals
 from agentos.calls.orchestrator import ToolOrchestrator
 from agentos.extensions.manager import ExtensionManager
 
+BRIDGES = "mcp-server"
+"""The kind of the servers that the host took in."""
+
 
 class ServedHost(Protocol):
     """What is served: an AgentOS."""

@@ -14,8 +14,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agentos.mcp.server.served_host import ServedHost
-from agentos.mcp.server.wire_format import ClientToolNames, Item, may_be_made_up, tool_item
+from agentos.mcp.server.wire_format import ClientToolNames, Item, tool_item
 from agentos.model.principal import Principal
+from agentos.tools.fused_search import index_of
 from agentos.tools.listing import ToolInfo
 from agentos.tools.search import Hit, ToolIndex
 from agentos.tools.tool import Tool
@@ -120,12 +121,17 @@ class ShownTools:
         """Return every tool in force with its name on the wire."""
         if self._in_force.version != self._registry.version:
             tools = {tool.name: tool for _, tool in self._host.tools.catalog.offered()}
-            self._in_force = _ToolsInForce(self._registry.version, tools, ClientToolNames.of(tools, self._reserved))
+            aliases = (alias for tool in tools.values() for alias in tool.aliases)
+            names = ClientToolNames.of(tools, self._reserved, aliases)
+            self._in_force = _ToolsInForce(self._registry.version, tools, names)
         return self._in_force
 
     def tool_name(self, wire: str) -> str:
         """Return the name of a tool that a client knows as *wire*. It costs the same however many tools there are."""
-        return self.in_force().names.from_wire.get(wire, wire) if may_be_made_up(wire) else wire
+        tool = self._host.tools.executor.get_tool(wire)
+        if tool is not None and tool.name == wire:
+            return wire
+        return self.in_force().names.from_wire.get(wire, wire)
 
     def input_schema(self, wire: str) -> Mapping[str, Any] | None:
         """Return the input schema of a tool, for the SDK's check of headers. It is the same for every caller."""
@@ -162,7 +168,13 @@ class ShownTools:
         in_force = self.in_force()
         found = ((info, in_force.tools.get(info.name)) for info in infos)
         return [
-            tool_item(info, tool, in_force.names.wire(info.name), is_modern=modern)
+            tool_item(
+                info,
+                tool,
+                in_force.names.wire(info.name),
+                is_modern=modern,
+                may_wait=tool.output_schema is not None and self._host.tools.may_wait(tool),
+            )
             for info, tool in found
             if tool is not None
         ]
@@ -177,7 +189,7 @@ class ShownTools:
         async with self._indexing:
             infos = self._host.tools.listed(None)
             if self._index is None or self._index[0] is not infos:
-                self._index = (infos, await asyncio.to_thread(ToolIndex, infos))
+                self._index = (infos, await asyncio.to_thread(index_of, infos))
             index = self._index[1]
         return index.search(query, limit, among=self.callable_by(who))
 

@@ -9,20 +9,21 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
+from agentos.interop._provider_calls import PENDING, is_failure
 from agentos.interop._provider_schemas import object_schema
 from agentos.interop.mcp import effect_hints
 from agentos.model.tool_call import ToolResult
 from agentos.schema.validation import compile_schema, to_plain_json
 from agentos.tools.listing import ToolInfo
 from agentos.tools.tool import Tool
-from agentos.tools.wire_names import wire_name
+from agentos.tools.wire_names import made_up_names
 
 Item = dict[str, Any]
 
 DESCRIPTION_LIMIT = 20_000
 """How many characters of a tool's description a client is given."""
+_TITLE_LIMIT = 200
 _VALID_NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_MADE_UP_NAME = re.compile(r"[A-Za-z0-9_-]*_[0-9a-f]{8}")
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 # -- text ----------------------------------------------------------------------------------------------------------
@@ -84,66 +85,63 @@ class ClientToolNames:
     from_wire: dict[str, str] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, names: Iterable[str], reserved: Iterable[str] = ()) -> "ClientToolNames":
-        """Make up a name for each that needs one; every other keeps its own."""
+    def of(cls, names: Iterable[str], reserved: Iterable[str] = (), aliases: Iterable[str] = ()) -> "ClientToolNames":
+        """Make up a name for each that needs one, and none of *aliases*; every other keeps its own.
+
+        What is *reserved* is nobody's.
+        """
         known, taken = list(names), frozenset(reserved)
         misfits = [name for name in known if not _VALID_NAME.fullmatch(name) or name in taken]
-        made = cls()
-        if not misfits:
-            return made
-        standing = taken.union(known)
-        for name in misfits:
-            attempt, wire = 0, _make_name(name)
-            while wire in standing or wire in made.from_wire:
-                attempt += 1
-                wire = _make_name(f"{name}\0{attempt}")
-            made.to_wire[name], made.from_wire[wire] = wire, name
-        return made
+        to_wire = made_up_names(misfits, taken.union(known, aliases)) if misfits else {}
+        return cls(to_wire, {wire: name for name, wire in to_wire.items()})
 
     def wire(self, name: str) -> str:
         """Return the name that a client knows a tool by."""
         return self.to_wire.get(name, name)
 
 
-def _make_name(name: str) -> str:
-    # A colon fits no wire name: a name that is only taken gets its hash too.
-    return wire_name(f"{name}:" if _VALID_NAME.fullmatch(name) else name)
-
-
-def may_be_made_up(name: str) -> bool:
-    """Tell whether a client may have *name* from `Names`, so that it is worth looking up."""
-    return _MADE_UP_NAME.fullmatch(name) is not None
-
-
 # -- tools ---------------------------------------------------------------------------------------------------------
 
-_items: "WeakKeyDictionary[Tool, dict[tuple[str, str, bool], Item]]" = WeakKeyDictionary()
+_items: "WeakKeyDictionary[Tool, dict[tuple[str, str, bool, bool], Item]]" = WeakKeyDictionary()
 _never_null: "WeakKeyDictionary[Tool, bool]" = WeakKeyDictionary()
 
 
-def tool_item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool) -> Item:
-    """Return a tool as a list shows it; made once for each tool and era, and not to be written to."""
+def tool_item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool, may_wait: bool = False) -> Item:
+    """Return a tool as a list shows it; made once for each tool and era, and not to be written to.
+
+    One whose calls may wait for a person shows no output schema: a client would refuse the answer that it waits.
+    """
     kept = _items.get(tool)
     if kept is None:
         kept = _items[tool] = {}
-    key = (wire, info.display_name, is_modern)
+    key = (wire, info.display_name, is_modern, may_wait)
     item = kept.get(key)
     if item is None:
-        item = kept[key] = _make_item(info, tool, wire, is_modern=is_modern)
+        item = kept[key] = _make_item(info, tool, wire, is_modern=is_modern, may_wait=may_wait)
     return item
 
 
-def _make_item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool) -> Item:
+def _make_item(info: ToolInfo, tool: Tool, wire: str, *, is_modern: bool, may_wait: bool) -> Item:
     item: Item = {
         "name": wire,
         "title": encodable(info.display_name),
         "description": encodable(clipped(info.description, DESCRIPTION_LIMIT)),
         "inputSchema": encodable_data(object_schema(info.input_schema)),
-        "annotations": effect_hints(info.effect, is_idempotent=tool.idempotent),
+        "annotations": {**_servers_own_hints(tool), **effect_hints(info.effect, is_idempotent=tool.idempotent)},
     }
-    if (output := shown_output_schema(tool, is_modern=is_modern)) is not None:
+    if not may_wait and (output := shown_output_schema(tool, is_modern=is_modern)) is not None:
         item["outputSchema"] = encodable_data(to_plain_json(output))
     return item
+
+
+def _servers_own_hints(tool: Tool) -> Item:
+    """Return what a bridged server says of its tool in annotations, but for what it does: that is `effect_hints`."""
+    said = getattr(tool, "server_annotations", None)
+    said = said if isinstance(said, dict) else {}
+    kept: Item = {"openWorldHint": said["openWorldHint"]} if type(said.get("openWorldHint")) is bool else {}
+    if isinstance(title := said.get("title"), str) and title.strip():
+        kept["title"] = encodable(clipped(visible(title), _TITLE_LIMIT))
+    return kept
 
 
 def shown_output_schema(tool: Tool, *, is_modern: bool) -> Mapping[str, Any] | None:
@@ -171,13 +169,18 @@ def _is_never_null(tool: Tool) -> bool:
 def call_result(result: ToolResult, tool: Tool | None, *, is_modern: bool) -> Item:
     """Return a result in the form of the protocol: what the model reads, and its output as structured content.
 
-    `state`, `meta` and an error's `details` stay here: they are for hosts, and may hold a token.
+    `state`, `meta` and an error's `details` stay here: they are for hosts, and may hold a token. Of a call that waits
+    for a person `_meta` says as what and until when. That is no error, which models would try again, unless the client
+    was shown an output schema for *tool*: it would refuse anything else without structured content.
     """
     made: Item = {
         "content": [{"type": "text", "text": encodable(_text_for_model(result))}],
-        "isError": not result.success,
+        "isError": is_failure(result),
         "resultType": "complete",
     }
+    if result.pending is not None:
+        made["_meta"] = {PENDING: encodable_data(dict(result.pending))}
+        made["isError"] = tool is not None and shown_output_schema(tool, is_modern=is_modern) is not None
     if type(result.output) is dict:
         made["structuredContent"] = encodable_data(result.output)
     elif result.success and tool is not None and shown_output_schema(tool, is_modern=is_modern) is not None:

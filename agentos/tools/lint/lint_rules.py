@@ -6,8 +6,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from agentos.errors import KindError
+from agentos.model.descriptor import Descriptor
 from agentos.model.extension_pack import ExtensionPack
 from agentos.model.field_checks import did_you_mean
+from agentos.model.kind import UNREAD, kind_of, reader_of
 from agentos.schema.references import pointed, resolved
 from agentos.secrets.catalog import SecretCatalog
 from agentos.tools.lint.subject import Json, Remark, Spot, Subject, clip, each, said, visible
@@ -490,11 +493,34 @@ def _is_near(words: list[str], bag: frozenset[str], said: list[str], kept: froze
     return difflib.SequenceMatcher(None, words, said, autojunk=False).ratio() >= _NEARLY
 
 
+@pack_rule("kinds")
+def _kinds_are_read(pack: ExtensionPack, tools: Sequence[Subject]) -> Iterator[Remark]:  # noqa: ARG001 - a pack rule
+    for one in pack.descriptors:
+        if reader_of(one.kind) is None:
+            message = f"the kind {one.kind!r} is unknown here: {UNREAD}{_meant(one)}"
+            yield "info", f"{pack.name}:{one.id}", message, "say in the pack's README which hosts read it"
+
+
+def _meant(one: Descriptor[object]) -> str:
+    """Return a hint at the kind that was probably meant: such a pack can't be loaded."""
+    try:
+        kind_of(one.kind).check(one)
+    except KindError as error:
+        return f"; {error.message}"
+    return ""
+
+
 @pack_rule("secrets")
 def _secrets_are_known(pack: ExtensionPack, tools: Sequence[Subject]) -> Iterator[Remark]:  # noqa: ARG001 - a pack rule
-    needed = [(one, secret.id) for one in pack.descriptors for secret in one.required_secrets]
+    needed = [(one, need) for one in pack.descriptors for need in one.required_secrets]
     known = SecretCatalog.shipped().definitions if needed else {}
-    for one, id in needed:
-        if id not in known:
-            message = f"the {one.kind} needs the secret {id!r}, which is not in the catalog{did_you_mean(id, known)}"
-            yield "warning", f"{pack.name}:{one.id}", message, "use an id of the catalog, or tell hosts to define it"
+    named = {need.id for _, need in needed if need.env}
+    owners = {variable: one.id for one in known.values() for variable in one.variables}
+    for one, need in needed:
+        if need.id not in known and need.id not in named:
+            message = f"nothing says in which variable the {one.kind}'s secret {need.id!r} is found"
+            fix = 'say SecretRequirement(id, env="GEO_API_KEY", url="https://..."), or use an id of the catalog'
+            yield "warning", f"{pack.name}:{one.id}", message + did_you_mean(need.id, known), fix
+        if (owner := owners.setdefault(need.env or need.id, need.id)) != need.id:
+            message = f"the variable {need.env} of the secret {need.id!r} is that of {owner!r} as well"
+            yield "warning", f"{pack.name}:{one.id}", message, f"use the id {owner!r}, or another variable"

@@ -37,5 +37,6 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="archive",
         version=__version__,
         description="Pack, list and unpack archives within one folder, bounded and whole or not at all.",
+        options=ArchiveOptions,
         descriptors=create_tools(options.open_root(), options.limits),
     )

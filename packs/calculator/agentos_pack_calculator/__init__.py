@@ -20,15 +20,14 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `calculator` with its three tools."""
-    from agentos import ExtensionPack
-    from agentos_pack_calculator._tools import TOOLS
+    from agentos import ExtensionPack, read_options
+    from agentos_pack_calculator._tools import TOOLS, Options
 
-    for key in context.options:
-        if key != "secrets":  # those are agentos's own
-            raise ValueError(f"options.{key!s:.60}: is not known; there are no options")
+    read_options(Options, context.options)
     return ExtensionPack(
         name="calculator",
         version=__version__,
         description="Arithmetic, unit conversion and statistics, exact where possible and bounded.",
+        options=Options,
         descriptors=TOOLS,
     )

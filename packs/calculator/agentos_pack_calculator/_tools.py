@@ -12,6 +12,11 @@ from agentos_pack_calculator.units import convert_units
 _reads = tool(effect="read", required_access=PUBLIC, timeout=20, idempotent=True, category="calculation")
 
 
+@attrs.frozen
+class Options:
+    """What a manifest may say: nothing."""
+
+
 def _spelled(made: Tool, spellings: Mapping[str, str]) -> Tool:
     """Return a tool some of whose parameters have names that Python keeps for itself, such as `from`."""
     back = {spelling: name for name, spelling in spellings.items()}

@@ -1,22 +1,21 @@
 """What packs stand on. It is no pack itself: it offers no tools.
 
 web        WebClient, WebPolicy, ...  guarded HTTP, as agentos.web has it; WebOptions for a pack's options
-options    read_options               a pack's options, read strictly into an attrs class
 paths      Root                       a folder that paths can't leave
-processes  run_process                programs by argv, with limits on time, memory and output
+processes  run_process, run_python    programs by argv, with limits on time, memory and output, by agentos
 bounds     clip, clip_rows            results that say when they were cut
+findings   Finding, hidden            what a detector found in a text, and the text without it
 texts      decode, plain, quoted      foreign text made harmless
 sqlite     Database                   a database file: opened with care, migrated, never on the event loop
 loopback   serving                    a web server for the tests of packs; nothing that runs in a host uses it
 _hidden, _names, _walks, _reading, _saving  what paths is made of
-_pipes, _starting                           what processes is made of
 
 Everything foreign is taken for hostile, and everything has a limit. Nothing here imports an HTTP library before a
 request is sent.
 """
 
+from agentos import OptionsError, read_options
 from agentos_pack_common.bounds import Clipped, ClippedRows, clip, clip_rows
-from agentos_pack_common.options import OptionsError, read_options
 from agentos_pack_common.paths import DEFAULT_HIDDEN, BoundedReader, Item, PathError, Root
 from agentos_pack_common.processes import (
     SAFE_PATH,
@@ -25,6 +24,7 @@ from agentos_pack_common.processes import (
     ProcessResult,
     find_program,
     run_process,
+    run_python,
 )
 from agentos_pack_common.texts import decode, plain, quoted
 from agentos_pack_common.web import (
@@ -71,4 +71,5 @@ __all__ = [
     "quoted",
     "read_options",
     "run_process",
+    "run_python",
 ]

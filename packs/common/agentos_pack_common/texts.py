@@ -3,6 +3,8 @@
 import codecs
 import re
 
+from agentos.base.quoting import quoted
+
 __all__ = ["decode", "plain", "quoted"]
 
 _BOMS = (  # the longer ones first: that of UTF-32 begins like that of UTF-16
@@ -73,9 +75,3 @@ def plain(text: str) -> str:
     text = _BREAKS.sub("\n", _ESCAPES.sub("", text))
     text = _INVISIBLE.sub("", _SURROGATES.sub("\ufffd", text))
     return _JOINERS.sub("", _SELECTORS.sub("", text))
-
-
-def quoted(text: str, limit: int = 100) -> str:
-    """Return *text* for a message: in quotes, on one line, short, with nothing hidden in it."""
-    quote = repr(text) if text.isprintable() else ascii(text)
-    return quote if len(quote) <= limit else f"{quote[:limit]}...'"

@@ -16,10 +16,11 @@ from agentos_pack_common import (
     Limits,
     ProcessError,
     Root,
-    _starting,
     find_program,
     run_process,
 )
+
+from agentos.processes import program_start as _starting
 
 SHELL = "/bin/sh"
 
@@ -559,6 +560,23 @@ def test_when_the_loop_ends_no_process_is_left(line, mode):
         out, _ = process.communicate("go\n", timeout=60)
 
     assert (alive, out, process.returncode, line.heard()) == (b"alive\n", "none\n", 0, b"")
+
+
+KILLED = """
+import asyncio, sys
+from agentos_pack_common import run_process
+
+script = 'trap "" TERM HUP; (trap "" HUP; sleep 600) & exec 3>"$1"; echo alive >&3; sleep 600'
+asyncio.run(run_process(["sh", "-c", script, "sh", sys.argv[1]]))
+"""
+
+
+def test_when_the_host_is_killed_no_process_is_left(line):
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(line.path)]) as process:
+        alive = line.read()
+        process.kill()
+
+    assert (alive, line.heard()) == (b"alive\n", b"")
 
 
 async def test_no_child_and_no_descriptor_is_left_whatever_happens(watched, tmp_path):

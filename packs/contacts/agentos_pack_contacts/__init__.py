@@ -33,5 +33,6 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="contacts",
         version=__version__,
         description="An address book in SQLite; its tools are bound when the database is there.",
+        options=BookOptions,
         descriptors=[*binder.declared, binder.status],
     )

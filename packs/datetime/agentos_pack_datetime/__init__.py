@@ -14,8 +14,6 @@ read but the zone database.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from agentos import ExtensionPack, PackContext
 
 __version__ = "0.1.0"
@@ -25,29 +23,15 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `datetime` with its four tools; the option `clock` replaces the clock of the host."""
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, read_options
     from agentos_pack_datetime._tools import create_tools
-    from agentos_pack_datetime.clock import system_clock
+    from agentos_pack_datetime.clock import Options
 
-    _check_names(context.options)
-    clock = context.options.get("clock", system_clock)
-    if not callable(clock):
-        raise ValueError(  # noqa: TRY004 - a manifest's value
-            f"options.clock: expected a function that returns an aware datetime, got {type(clock).__name__}"
-        )
+    clock = read_options(Options, context.options).clock
     return ExtensionPack(
         name="datetime",
         version=__version__,
         description="The current time, time zones, date arithmetic and iCalendar files.",
+        options=Options,
         descriptors=create_tools(clock),
     )
-
-
-def _check_names(options: "Iterable[object]") -> None:
-    import difflib
-
-    for key in options:
-        if key not in ("clock", "secrets"):  # the latter are agentos's own
-            near = difflib.get_close_matches(str(key)[:60].lower(), ["clock"], cutoff=0.6)
-            hint = "did you mean `clock`?" if near else "known are clock"
-            raise ValueError(f"options.{key!s:.60}: is not known; {hint}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import attrs
 from whenever import Instant
@@ -16,6 +16,20 @@ Clock = Callable[[], datetime]
 def system_clock() -> datetime:
     """Return the time of this machine."""
     return datetime.now(UTC)
+
+
+def _is_clock(_: Any, __: Any, value: object) -> None:
+    if not callable(value):
+        raise ValueError(  # noqa: TRY004 - a manifest's value
+            f"expected a function that returns an aware datetime, got {type(value).__name__}"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """What a manifest may say: nothing in a file; from Python, a clock that replaces the one of the host."""
+
+    clock: Any = attrs.field(default=system_clock, validator=_is_clock)
 
 
 @attrs.frozen(kw_only=True)

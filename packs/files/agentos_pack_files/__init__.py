@@ -40,5 +40,6 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="files",
         version=__version__,
         description="Read, search and change the files of one folder, bounded and without a way out of it.",
+        options=FilesOptions,
         descriptors=create_tools(options.open_root(), options),
     )

@@ -30,6 +30,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="giphy",
         version=__version__,
         description="Search GIPHY for animated pictures.",
+        options=Options,
         descriptors=[Descriptor("tool", search.name, search, required_secrets=[SecretRequirement(KEY)])],
         on_deactivate=client.aclose,
     )

@@ -37,5 +37,6 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="git-repo",
         version=__version__,
         description="Looks into git repositories of one folder, commits, branches and resets.",
+        options=Options,
         descriptors=create_tools(read_options(Options, context.options)),
     )

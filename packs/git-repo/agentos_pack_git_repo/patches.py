@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 from agentos_pack_common import clip, decode, plain
@@ -165,7 +166,7 @@ def _commit(fields: Sequence[str]) -> Commit:
         parents=parents.split(),
         author=clip(author, 200).text,
         email=clip(email, 200).text,
-        date=date,
+        date=datetime.fromisoformat(date).isoformat(),  # newer versions of git write Z for +00:00
         subject=clip(subject, 500).text,
         body=clip(body.strip(), _BODY).text,
     )

@@ -24,7 +24,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     from agentos_pack_common import WebClient
 
     from agentos import ExtensionPack
-    from agentos_pack_http_request.settings import read_settings
+    from agentos_pack_http_request.settings import Options, read_settings
     from agentos_pack_http_request.tools import create_descriptors
 
     settings = read_settings(context.options)
@@ -34,6 +34,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="http-request",
         version=__version__,
         description="HTTP requests to named hosts, with secrets by reference, every hop checked and bounded.",
+        options=Options,
         descriptors=create_descriptors(settings, client),
         on_deactivate=client.aclose,
     )

@@ -37,6 +37,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="incidents",
         version=__version__,
         description="Incidents with severity, status and timeline, kept in a SQLite file.",
+        options=Options,
         descriptors=[create_tools(book)],
         on_activate=book.open,
         on_deactivate=book.close,

@@ -36,6 +36,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="notify",
         version=__version__,
         description="Messages to the targets that the operator names, at once or later.",
+        options=Options,
         descriptors=[
             Descriptor("tool", tool.name, tool, required_secrets=[SecretRequirement(SECRET)])
             for tool in tools_of(targets, schedule)

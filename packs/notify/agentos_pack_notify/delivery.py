@@ -2,11 +2,10 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Literal
 
-from agentos_pack_common import Limits, ProcessResult, run_process
+from agentos_pack_common import Limits, ProcessResult, run_python
 
 Outcome = Literal["taken", "refused", "unusable", "unstarted", "unanswered", "broken"]
 """taken, refused: by the service. unusable: no service understands the address. unstarted: nothing was sent at all.
@@ -33,9 +32,9 @@ async def send(address: str, title: str, body: str, seconds: float) -> Outcome:
     The address is handed over by stdin: arguments and environments of a process can be read by others.
     """
     task = {"address": address, "title": title, "body": body, "seconds": seconds}
-    done = await run_process(
-        [sys.executable, "-P", str(_CHILD)],
-        env=_environment(),
+    done = await run_python(
+        _CHILD,
+        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
         stdin=json.dumps(task).encode(),
         limits=Limits(seconds=seconds + START, memory_bytes=_MEMORY, output_bytes=_OUTPUT),
     )
@@ -53,8 +52,3 @@ def _outcome(done: ProcessResult) -> Outcome:
         case []:
             return "unstarted"
     return "unanswered" if done.timed_out or done.signal == "SIGALRM" else "broken"
-
-
-def _environment() -> dict[str, str]:
-    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {**passed_on, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -13,6 +13,7 @@ from agentos_pack_notify.targets import SCHEMAS, DeliveryError, Options, Targets
 from apprise import NotificationManager
 
 from agentos import Principal
+from agentos.processes import programs
 
 # apprise imports a module of Python that is going away, on Pythons that still have it.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -169,7 +170,7 @@ class TestFailure:
             started.append((argv, settings["env"]))
             return await run_process(argv, **settings)
 
-        monkeypatch.setattr(delivery, "run_process", noted)
+        monkeypatch.setattr(programs, "run_process", noted)
         monkeypatch.setenv("APPRISE_URLS", json_target(hook))
         await Targets(Options(), lambda: json_target(hook)).deliver("ops", "", "x")
 

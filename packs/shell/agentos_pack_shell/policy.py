@@ -34,16 +34,29 @@ def _variables(_: Any, __: "attrs.Attribute[Any]", value: Mapping[str, str]) -> 
 
 
 @attrs.frozen(kw_only=True)
-class Options:
-    """What stands in a manifest."""
+class Surroundings:
+    """Where an allowed command runs, with which variables, and how much it may use."""
 
     root: Path | None = None
-    allow: tuple[Rule, ...] = attrs.field(default=(), validator=attrs.validators.max_len(500))
     env: Mapping[str, str] = attrs.field(factory=dict, validator=_variables, repr=False)
     max_seconds: float = attrs.field(default=60.0, validator=_between(1, MAX_SECONDS))
     memory_megabytes: int = attrs.field(default=4_096, validator=_between(16, 1_000_000))
     file_megabytes: int = attrs.field(default=100, validator=_between(0, 1_000_000))
     output_bytes: int = attrs.field(default=100_000, validator=_between(100, 1_000_000))
+
+
+@attrs.frozen(kw_only=True)
+class Options(Surroundings):
+    """What a command runs with, and the rules that say which commands are allowed."""
+
+    allow: tuple[Rule, ...] = attrs.field(default=(), validator=attrs.validators.max_len(500))
+
+
+@attrs.frozen(kw_only=True)
+class ManifestOptions(Surroundings):
+    """The options as a manifest may write them: a rule may be a command alone."""
+
+    allow: tuple[str | Rule, ...] = attrs.field(default=(), validator=attrs.validators.max_len(500))
 
 
 @attrs.frozen

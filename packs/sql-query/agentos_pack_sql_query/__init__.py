@@ -37,5 +37,6 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="sql-query",
         version=__version__,
         description="The schema of a SQL database, and one SELECT at a time, read-only and within limits.",
+        options=Options,
         descriptors=[Descriptor("tool", one.name, one, required_secrets=needs) for one in SqlTools(options).all()],
     )

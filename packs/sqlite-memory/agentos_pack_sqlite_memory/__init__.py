@@ -1,9 +1,11 @@
 """A memory for agents in one SQLite file.
 
-store    MemoryStore, the memory-provider: store, query, delete, stats
+provider SqliteMemory, the memory-provider
+store    MemoryStore: store, query, delete, stats
 values   Memory, Saved, Forgotten, Stats
 _schema  the tables, version by version
 _search  words into matches, matches into an order
+_meaning word vectors, and what is near a query
 _scope   whose a memory is and who may see it
 _tools   memory_save, memory_search, memory_forget
 
@@ -26,6 +28,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
 
     from agentos import Descriptor, ExtensionPack
     from agentos_pack_sqlite_memory._tools import MemoryTools
+    from agentos_pack_sqlite_memory.provider import SqliteMemory
     from agentos_pack_sqlite_memory.store import MemoryOptions, MemoryStore
 
     store = MemoryStore.from_options(read_options(MemoryOptions, context.options))
@@ -39,7 +42,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="sqlite-memory",
         version=__version__,
         description="A memory in one SQLite file, searched by words; each principal has its own.",
-        descriptors=[Descriptor("memory-provider", "sqlite-memory", store), *MemoryTools(store).all()],
+        options=MemoryOptions,
+        descriptors=[Descriptor("memory-provider", "sqlite-memory", SqliteMemory(store)), *MemoryTools(store).all()],
         on_activate=open_store,
         on_deactivate=store.close,
     )

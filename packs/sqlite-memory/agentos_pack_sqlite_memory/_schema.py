@@ -86,6 +86,10 @@ MIGRATIONS = (
         _COUNT_DOWN,
         WORDS.definition,
     ),
+    (
+        "CREATE TABLE vectors(id INTEGER PRIMARY KEY, vector BLOB NOT NULL)",
+        "CREATE TRIGGER vector_dropped AFTER DELETE ON memories BEGIN DELETE FROM vectors WHERE id = old.id; END",
+    ),
 )
 
 
@@ -96,12 +100,14 @@ def add_pieces(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO pieces(pieces) VALUES ('rebuild')")
 
 
-def insert(connection: sqlite3.Connection, row: Mapping[str, Any]) -> None:
-    """Put a row into the table and into every index."""
+def insert(connection: sqlite3.Connection, row: Mapping[str, Any]) -> int:
+    """Put a row into the table and into every index; return its number."""
     names, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
     done = connection.execute(f"INSERT INTO memories({names}) VALUES ({marks})", row)  # noqa: S608 - the names are ours
+    id = int(done.lastrowid or 0)
     for index in _indexes(connection):
-        index.add(connection, int(done.lastrowid or 0))
+        index.add(connection, id)
+    return id
 
 
 def delete(connection: sqlite3.Connection, condition: str, values: Sequence[Any]) -> int:

@@ -1,4 +1,4 @@
-"""MemoryStore: the memory-provider."""
+"""MemoryStore: memories in SQLite, for the tools and for the provider."""
 
 import hashlib
 import json
@@ -16,6 +16,7 @@ from agentos_pack_common.sqlite import Database, storable
 
 from agentos import Principal
 from agentos_pack_sqlite_memory import _search
+from agentos_pack_sqlite_memory._meaning import Meanings, fused
 from agentos_pack_sqlite_memory._schema import APPLICATION_ID, MIGRATIONS, add_pieces, delete, insert
 from agentos_pack_sqlite_memory._scope import Filter, Scope, may_share, owner_of, scope_words
 from agentos_pack_sqlite_memory.values import Forgotten, Found, Memory, Plain, Saved, Stats
@@ -45,6 +46,7 @@ class MemoryOptions:
 
     path: Path | None = None
     trigram: bool = False
+    vectors: bool = False
     max_memories: int = attrs.field(
         default=100_000, validator=[attrs.validators.ge(1), attrs.validators.le(10_000_000)]
     )
@@ -67,12 +69,14 @@ class MemoryStore:
         max_memories: int = 100_000,
         half_life_days: float = 30.0,
         clock: Callable[[], float] = time.time,
+        meanings: Meanings | None = None,
     ) -> None:
         self._database = database
         self._trigram = trigram
         self._max_memories = max_memories
         self._half_life_days = half_life_days
         self._clock = clock
+        self._meanings = meanings
 
     @classmethod
     def from_options(cls, options: MemoryOptions) -> "MemoryStore":
@@ -88,6 +92,7 @@ class MemoryStore:
             trigram=options.trigram,
             max_memories=options.max_memories,
             half_life_days=options.half_life_days,
+            meanings=Meanings.installed() if options.vectors else None,
         )
 
     @property
@@ -112,6 +117,8 @@ class MemoryStore:
         self._purge(connection)
         if self._trigram:
             add_pieces(connection)
+        if self._meanings is not None:
+            self._meanings.fill(connection)
 
     # -- store -------------------------------------------------------------------------------------------------
 
@@ -158,7 +165,9 @@ class MemoryStore:
         else:  # under a new number, because the newest are looked at first
             delete(connection, condition, key)
         ref = f"m_{secrets.token_hex(8)}" if known is None else str(known[0])
-        insert(connection, entry.row(ref))
+        id = insert(connection, entry.row(ref))
+        if self._meanings is not None:
+            self._meanings.add(connection, id, entry.text)
         return Saved(
             id=ref,
             created=known is None,
@@ -211,6 +220,8 @@ class MemoryStore:
         else:
             found = _search.search(connection, text, wanted, enough=limit + 1, pieces=self._trigram)
             ranked = self._ranked(found)
+            if self._meanings is not None:
+                ranked = fused([id for id, _ in ranked], self._meanings.nearest(connection, text, wanted))
         rows = self._rows(connection, ranked, wanted, limit + 1)
         memories = [_memory(row, score, wanted.owner, max_chars) for row, score in rows[:limit]]
         return Found(memories=memories, truncated=len(rows) > limit)
@@ -258,6 +269,17 @@ class MemoryStore:
         wanted = tuple(dict.fromkeys(storable(id, "ids") for id in ids))
         return await act(lambda connection: _drop(connection, wanted, owner_of(who), others=may_share(who)))
 
+    async def delete_own(self, ids: Sequence[str], principal: Principal, namespace: str | None = None) -> int:
+        """Delete memories that the principal itself saved, by id and within a *namespace* if named; return how many."""
+        wanted = tuple(dict.fromkeys(storable(id, "ids") for id in ids))
+        owner = owner_of(principal)
+
+        def drop(connection: sqlite3.Connection) -> int:
+            own = "ref = ? AND owner = ? AND (? IS NULL OR namespace = ?)"
+            return sum(delete(connection, own, (ref, owner, namespace, namespace)) for ref in wanted)
+
+        return await self._database.write(drop)
+
     async def excerpts(self, ids: Sequence[str], max_chars: int) -> dict[str, str]:
         """Return how the texts of memories begin, for people who are asked whether to delete them."""
 
@@ -271,14 +293,14 @@ class MemoryStore:
 
     # -- stats -------------------------------------------------------------------------------------------------
 
-    async def stats(self, *, principal: Principal | None = None) -> Stats:
-        """Return what a principal has in the memory."""
+    async def stats(self, *, principal: Principal | None = None, namespace: str | None = None) -> Stats:
+        """Return what a principal has in the memory, in all namespaces or in one."""
         owner = owner_of(principal or Principal.system())
-        return await self._database.read(lambda connection: self._stats(connection, owner))
+        return await self._database.read(lambda connection: self._stats(connection, owner, namespace))
 
-    def _stats(self, connection: sqlite3.Connection, owner: str) -> Stats:
-        alive = "owner = ? AND (expires IS NULL OR expires > ?)"
-        values = (owner, self._clock())
+    def _stats(self, connection: sqlite3.Connection, owner: str, namespace: str | None) -> Stats:
+        alive = "owner = ? AND (expires IS NULL OR expires > ?) AND (? IS NULL OR namespace = ?)"
+        values = (owner, self._clock(), namespace, namespace)
         count, shared, oldest, newest = connection.execute(
             f"SELECT count(*), coalesce(sum(shared), 0), min(saved), max(saved) FROM memories WHERE {alive}",  # noqa: S608
             values,

@@ -191,14 +191,13 @@ async def test_a_memory_without_a_path_is_told_of_in_the_log(caplog):
 
 async def test_the_provider_is_there_for_hosts(tmp_path):
     async with hosted(tmp_path / "m.db") as host:
-        provider = host.extensions.registry("memory-provider").get_active("sqlite-memory").payload
-        saved = await provider.store("from the host", principal=ADA)
+        saved = await host.memory.remember("from the host", principal=ADA)
         found = await call(host, "memory_search", query="host")
-        gone = await provider.delete([saved.id], principal=ADA)
-        stats = await provider.stats(principal=ADA)
+        gone = await host.memory.forget([saved], principal=ADA)
+        stats = await host.memory.stats(principal=ADA)
 
-    assert found.output["memories"][0]["id"] == saved.id
-    assert (gone.count, stats.memories) == (1, 0)
+    assert f"sqlite-memory:{found.output['memories'][0]['id']}" == saved
+    assert (gone, stats["sqlite-memory"].memories) == (1, 0)
 
 
 async def test_disabling_closes_the_file_and_enabling_opens_it_again(tmp_path):

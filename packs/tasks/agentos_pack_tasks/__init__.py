@@ -45,6 +45,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="tasks",
         version=__version__,
         description="Tasks with dependencies, each principal its own, kept in a SQLite file.",
+        options=Options,
         descriptors=[create_tools(book, options.max_tasks)],
         on_activate=open_tasks,
         on_deactivate=book.close,

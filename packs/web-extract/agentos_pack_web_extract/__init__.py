@@ -36,6 +36,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="web-extract",
         version=__version__,
         description="Web pages and PDFs as text, fetched through a guarded client and read in a process with limits.",
+        options=Options,
         descriptors=create_descriptors(options, client),
         on_deactivate=client.aclose,
     )

@@ -3,14 +3,12 @@
 import asyncio
 import json
 import math
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
-from agentos_pack_common import Limits, ProcessResult, run_process
+from agentos_pack_common import Limits, ProcessResult, run_python
 
 _CHILD = Path(__file__).with_name("_child.py")
 _MEMORY = 1_500_000_000
@@ -49,12 +47,7 @@ class Reader:
     async def read(self, document: bytes, **task: Any) -> Reading:
         """Return what *document* says; raise LibraryError if nothing here can read such documents."""
         async with self._places:
-            done = await run_process(
-                [sys.executable, "-P", str(_CHILD), json.dumps(task)],
-                env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"},
-                stdin=document,
-                limits=self._limits,
-            )
+            done = await run_python(_CHILD, json.dumps(task), stdin=document, limits=self._limits)
         lines = _lines(done.stdout)
         _check_library(lines)
         return Reading(tuple(lines), _problem(done))

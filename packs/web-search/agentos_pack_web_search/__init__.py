@@ -36,6 +36,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         name="web-search",
         version=__version__,
         description="Search the web by Brave, Tavily, Serper, SearXNG or ddgs, with fallback and rank fusion.",
+        options=Options,
         descriptors=create_descriptors(engine),
         on_deactivate=engine.aclose,
     )

@@ -6,11 +6,10 @@ its own, which is ended when it takes too long, and which gets nothing of the en
 
 import importlib.util
 import json
-import os
 import sys
 from pathlib import Path
 
-from agentos_pack_common import Limits, ProcessError, run_process
+from agentos_pack_common import Limits, ProcessError, run_python
 
 from agentos_pack_web_search.hits import Hit, read_hit
 from agentos_pack_web_search.providers import NotResultsError, Query
@@ -41,9 +40,8 @@ async def search(query: Query, seconds: float) -> list[Hit]:
         "timeout": max(1, int(seconds)),
     }
     try:
-        done = await run_process(
-            [sys.executable, "-P", str(_CHILD)],
-            env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"},
+        done = await run_python(
+            _CHILD,
             stdin=json.dumps(asked).encode(),
             limits=Limits(seconds=seconds + _START, cpu_seconds=30, memory_bytes=4_000_000_000, output_bytes=2_000_000),
         )

@@ -433,6 +433,10 @@ def long_notes(request):
     reply(request, {"tools": [*PLAIN, tool("bad", annotations={"title": "x" * 10_001})]})
 
 
+def long_name(request):
+    reply(request, {"tools": [*PLAIN, tool("n" * 100)]})
+
+
 def closed_list(request):
     refuse(request, -32000, "no list today")
 
@@ -448,7 +452,7 @@ def leaky_list(request):
 
 LISTS = (
     *(half_pair, no_number, vast_number, deep_schema, bottomless, bad_bytes, bad_around, long_notes),
-    *(closed_list, leaky_list, leaky_title),
+    *(long_name, closed_list, leaky_list, leaky_title),
     *(bad_tools, cursors, circle, many, heavy, no_list, odd_list, endless_defaults),
 )
 lists = {one.__name__: one for one in LISTS}
@@ -459,6 +463,7 @@ LAST_WORDS = {
     "fatal_briefly": ("FATAL token ", 1),
     "fatal_at_length": ("FATAL tokens ", 1000),
 }
+CAPABILITIES = {"no_tools": {}, "no_documents": {"tools": {}, "resources": {}, "prompts": {}}}
 INSTRUCTIONS = {
     "long_instructions": "x" * 20_001,
     "hidden_instructions": "Fine.\u200b",
@@ -477,7 +482,7 @@ def main():
         sys.exit(3)
     if MODE in ("stubborn", "mute_and_stubborn"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    said = {"capabilities": {}} if MODE == "no_tools" else {}
+    said = {"capabilities": CAPABILITIES[MODE]} if MODE in CAPABILITIES else {}
     if MODE in INSTRUCTIONS:
         said = {"instructions": INSTRUCTIONS[MODE]}
     if MODE == "old":
@@ -494,6 +499,8 @@ def main():
             reply(request, text(str(os.getpid())))
         elif method == "tools/call":
             calls.get(MODE, lambda one: reply(one, text("went")))(request)
+        elif MODE == "no_documents":
+            reply(request, {"resources": 5, "resourceTemplates": None, "prompts": [{}]})
     if MODE == "stubborn":
         time.sleep(3600)
 

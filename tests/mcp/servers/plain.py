@@ -109,6 +109,8 @@ def main():
             raw(b"Welcome to the server!\n\n")
         if flag == "--slow":
             time.sleep(0.4)
+        if flag == "--changed":
+            TOOLS["echo"] = {**TOOLS["echo"], "description": "Say it again, to everybody."}
     for request in requests():
         method = request.get("method")
         if "id" not in request:

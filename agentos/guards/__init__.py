@@ -1,0 +1,1 @@
+"""Guardrails: asked about texts, calls and results, and what their answers come to."""

@@ -1,0 +1,1 @@
+"""Payloads that agentos asks: in which order, with what context, and for how long."""

@@ -1,0 +1,305 @@
+"""Channels: each message is taken once, in order within a conversation, and answered once or kept."""
+
+import asyncio
+
+import pytest
+from channelling import MANIFEST, Post, message, not_sent, on_channels, pack
+
+from agentos import AgentOS, ChannelMessage, Descriptor, DescriptorError, ManifestError, Media
+
+
+async def echo(message, principal):
+    return f"{principal.id}: {message.text}"
+
+
+async def settled(host, condition):
+    """Wait until the dead letters of a host are so."""
+    async with asyncio.timeout(60):
+        while not condition(found := await host.channels.letters()):
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def test_a_message_is_answered_as_the_principal_that_its_sender_is():
+    post = Post()
+    async with on_channels(post, handler=echo):
+        assert await post.deliver(message(1, "good day"))
+        await post.until(lambda: post.sent)
+
+    assert [(one.text, one.conversation, one.reply_to) for one in post.sent] == [("ann: good day", "c1", "1")]
+
+
+async def test_a_message_that_comes_a_thousand_times_is_answered_once():
+    post = Post()
+    async with on_channels(post, handler=echo):
+        taken = [await post.deliver(message(1)) for _ in range(1_000)]
+        await post.deliver(message(2))
+        await post.until(lambda: len(post.sent) == 2)
+
+    assert taken == [True, *[False] * 999]
+    assert [one.reply_to for one in post.sent] == ["1", "2"]
+
+
+async def test_a_conversation_keeps_its_order_while_others_go_on():
+    post, begun, may_end = Post(), [], asyncio.Event()
+
+    async def slow(message, principal):
+        begun.append(message.id)
+        if message.id == "1":
+            await may_end.wait()
+        return message.id
+
+    async with on_channels(post, handler=slow):
+        for id, conversation in ((1, "c1"), (2, "c1"), (3, "c2"), (4, "c1")):
+            await post.deliver(message(id, conversation=conversation))
+        await post.until(lambda: [one.text for one in post.sent] == ["3"])
+        assert begun == ["1", "3"]
+        may_end.set()
+        await post.until(lambda: len(post.sent) == 4)
+
+    assert [one.text for one in post.sent] == ["3", "1", "2", "4"]
+
+
+async def test_nothing_answers_a_sender_whom_nobody_knows_and_the_operator_is_told(caplog):
+    post, told, asked = Post(), [], []
+
+    async def ask(message, principal):
+        asked.append(message)
+
+    async with on_channels(post, handler=ask) as [host]:
+        host.extensions.on(lambda event: told.append(event) if event.type == "channel:unknown-sender" else None)
+        await post.deliver(message(1, "let me in", sender="u9"))
+        await post.deliver(message(2, "let me in", sender="u9"))
+        await post.deliver(message(3))
+        await post.until(lambda: asked)
+
+    assert [one.id for one in asked] == ["3"]
+    assert [(one.sender, one.message) for one in told] == [("u9", "1"), ("u9", "2")]
+    assert [record.message for record in caplog.records if "u9" in record.message] == [
+        "channel post: nobody knows the sender u9; [channels.post.senders] in the manifest says who is who"
+    ]
+
+
+@pytest.mark.parametrize("channels", [{}, {"post": {"enabled": False, "senders": {"u1": "ann"}}}])
+async def test_a_channel_is_off_unless_the_manifest_turns_it_on(channels):
+    post = Post()
+    manifest = {**MANIFEST, "channels": channels, "packs": [{"factory": pack(post)}]}
+    async with AgentOS(extension_manifest=manifest) as host:
+        host.channels.handle(echo)
+        await host.channels.start()
+        await asyncio.sleep(0)
+        [info] = await host.channels.known()
+
+    assert (info.is_on, info.is_running, post.deliver) == (False, False, None)
+
+
+async def test_a_reply_that_was_not_sent_is_sent_again():
+    post = Post()
+    post.troubles = [not_sent()]
+    async with on_channels(post, handler=echo) as [host]:
+        await post.deliver(message(1))
+        await post.until(lambda: post.sent)
+
+        assert await host.channels.letters() == []
+    assert len(post.sent) == 1
+
+
+async def test_a_reply_that_can_not_be_sent_is_kept_as_a_dead_letter_until_somebody_retries_it():
+    post, told = Post(), []
+    post.troubles = [not_sent(is_final=True)]
+    async with on_channels(post, handler=echo) as [host]:
+        host.extensions.on(lambda event: told.append(event) if event.type == "channel:letter" else None)
+        await post.deliver(message(1))
+        [letter] = await settled(host, len)
+        assert (letter.state, letter.reason, letter.message.text) == ("dead", "the service is away", "ann: hello")
+        await host.channels.retry(letter.id)
+        await post.until(lambda: post.sent)
+
+        assert await host.channels.letters() == []
+    assert [(one.letter, one.state) for one in told] == [(letter.id, "dead")]
+
+
+async def test_attempts_end():
+    post = Post()
+    post.troubles = [not_sent() for _ in range(9)]
+    manifest = {**MANIFEST, "channels": {"post": {"senders": {"u1": "ann"}, "attempts": 2}}}
+    async with on_channels(post, manifest=manifest, handler=echo) as [host]:
+        await post.deliver(message(1))
+        [letter] = await settled(host, len)
+
+    assert (letter.state, letter.attempts, len(post.troubles)) == ("dead", 2, 7)
+
+
+async def test_a_message_whose_answer_was_lost_is_uncertain_and_never_sent_again_by_itself():
+    post = Post()
+    post.troubles = [ConnectionResetError("cut")]
+    async with on_channels(post, handler=echo) as [host]:
+        await post.deliver(message(1))
+        [letter] = await settled(host, len)
+        await post.deliver(message(2))
+        await post.until(lambda: post.sent)
+
+        assert (letter.state, letter.reason) == ("uncertain", "ConnectionResetError: cut")
+        assert [one.reply_to for one in post.sent] == ["2"]
+        await host.channels.drop(letter.id)
+        assert await host.channels.letters() == []
+
+
+async def test_a_message_that_could_not_be_answered_is_kept_and_the_next_is_answered():
+    post = Post()
+
+    async def picky(message, principal):
+        if message.text == "bad":
+            raise ValueError("no")
+        return "fine"
+
+    async with on_channels(post, handler=picky) as [host]:
+        await post.deliver(message(1, "bad"))
+        await post.deliver(message(2, "good"))
+        await post.until(lambda: post.sent)
+        [letter] = await host.channels.letters()
+
+    assert (letter.state, letter.reason, letter.message.id) == ("failed", "ValueError: no", "1")
+
+
+async def test_what_came_before_there_was_a_handler_waits_for_it():
+    post = Post()
+    async with on_channels(post) as [host]:
+        await post.deliver(message(1))
+        assert (await host.channels.known())[0].waiting == 1
+        host.channels.handle(lambda message, principal: "at last")
+        await post.until(lambda: post.sent)
+
+    assert [one.text for one in post.sent] == ["at last"]
+
+
+async def test_attachments_come_and_go(store_url):
+    post, came = Post(), []
+
+    async def back(message, principal):
+        came.extend(message.attachments)
+        return ChannelMessage(channel="x", conversation="y", text="", attachments=message.attachments)
+
+    media = (Media("image/png", b"\x89PNG"), Media("text/plain", url="https://example.org/a.txt", name="a.txt"))
+    async with on_channels(post, store=store_url, handler=back):
+        await post.deliver(message(1, attachments=media))
+        await post.until(lambda: post.sent)
+
+    assert (tuple(came), post.sent[0].attachments, post.sent[0].conversation) == (media, media, "c1")
+
+
+async def test_two_hosts_on_one_store_never_both_answer(store_url):
+    posts, answered = [Post(), Post()], []
+
+    async def note(message, principal):
+        answered.append(message.id)
+        await asyncio.sleep(0)
+        return message.id
+
+    async with on_channels(*posts, store=store_url, handler=note):
+        for id in range(60):
+            for post in posts:
+                await post.deliver(message(id, conversation=f"c{id % 7}"))
+        await posts[0].until(lambda: sum(len(post.sent) for post in posts) >= 60)
+
+    assert sorted(answered, key=int) == [str(id) for id in range(60)]
+    sent = [one.text for post in posts for one in post.sent]
+    assert sorted(sent, key=int) == [str(id) for id in range(60)]
+
+
+async def test_what_a_host_that_was_shut_down_left_the_next_one_answers(sqlite_url):
+    first, second, never = Post(), Post(), asyncio.Event()
+    begun = asyncio.Event()
+
+    async def stuck(message, principal):
+        begun.set()
+        await never.wait()
+
+    async with on_channels(first, store=sqlite_url, handler=stuck):
+        await first.deliver(message(1))
+        await begun.wait()
+    async with on_channels(second, store=sqlite_url, handler=echo):
+        assert not await second.deliver(message(1))
+        await second.until(lambda: second.sent)
+
+    assert (len(first.sent), [one.text for one in second.sent]) == (0, ["ann: hello"])
+
+
+async def test_a_row_that_somebody_changed_in_the_store_speaks_for_nobody(sqlite_url):
+    import sqlite3
+
+    post = Post()
+    async with on_channels(post, store=sqlite_url) as [host]:
+        await post.deliver(message(1))
+        with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as database:
+            database.execute("UPDATE channel_inbox SET data = replace(data, 'u1', 'u2')")
+        database.close()
+        host.channels.handle(echo)
+        [letter] = await settled(host, len)
+
+    assert (letter.state, letter.reason, post.sent) == ("failed", "it was changed in the store", [])
+
+
+async def test_a_host_may_send_by_itself():
+    post = Post()
+    async with on_channels(post) as [host]:
+        await host.channels.send(ChannelMessage(channel="post", conversation="c1", text="news"))
+        await post.until(lambda: post.sent)
+
+        with pytest.raises(LookupError, match="no channel 'pots' is turned on"):
+            await host.channels.send(ChannelMessage(channel="pots", conversation="c1", text="news"))
+    assert [one.text for one in post.sent] == ["news"]
+
+
+async def test_known_secrets_leave_by_no_channel():
+    post = Post()
+    async with on_channels(post, extension_secrets={"x.key": "s3cr3t-v4lue-of-x"}) as [host]:
+        host.extensions.secret_sources.find("x.key", {})
+        host.channels.handle(lambda message, principal: "it is s3cr3t-v4lue-of-x")
+        await post.deliver(message(1))
+        await post.until(lambda: post.sent)
+
+    assert "s3cr3t" not in post.sent[0].text
+
+
+async def test_a_channel_whose_pack_goes_is_stopped():
+    post = Post()
+    async with on_channels(post, handler=echo) as [host]:
+        await host.extensions.unload("post-office")
+        await post.until(lambda: post.deliver is None)
+
+        assert [(one.pack, one.is_running) for one in await host.channels.known()] == [(None, False)]
+
+
+class Sync:
+    def start(self, deliver):
+        """Start."""
+
+    async def send(self, message):
+        """Send."""
+
+    async def stop(self):
+        """Stop."""
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"), [(Post, "got a class"), (object(), "no method start"), (Sync(), "start: it is not async")]
+)
+def test_what_is_no_channel_is_refused(payload, why):
+    from agentos.kinds.messaging_channel import MESSAGING_CHANNEL
+
+    with pytest.raises(DescriptorError, match=why):
+        MESSAGING_CHANNEL.check(Descriptor("messaging-channel", "x", payload))
+
+
+async def test_a_sender_that_is_mapped_to_nobody_is_told_at_the_start(caplog):
+    manifest = {**MANIFEST, "channels": {"post": {"senders": {"u1": "eve"}}}}
+    async with on_channels(Post(), manifest=manifest):
+        pass
+
+    assert "channel post: sender u1 is 'eve', and no principal is" in caplog.messages
+
+
+async def test_a_setting_that_no_channel_has_is_a_problem_of_the_manifest():
+    with pytest.raises(ManifestError, match="sender"):
+        AgentOS(extension_manifest={"channels": {"post": {"sender": {"u1": "ann"}}}})
