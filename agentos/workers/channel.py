@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -19,6 +20,9 @@ class Channel:
 
     def __init__(self, read: int, write: int, limit: int) -> None:
         self._read = read
+        os.set_blocking(read, False)  # what the loop was told of may have been read by hand before it comes to it
+        self._coming = select.poll()
+        self._coming.register(read, select.POLLIN)
         self._write = write
         self._frames = Frames(limit)
         self._lock = threading.Lock()
@@ -50,6 +54,8 @@ class Channel:
     def _chunk(self) -> bytes:
         try:
             data = os.read(self._read, _CHUNK)
+        except BlockingIOError:
+            return b""
         except OSError:
             data = b""
         if not data:
@@ -85,6 +91,7 @@ class Channel:
         while not answer.done():
             if self.closed.is_set():
                 raise PeerError("the host is gone")
+            self._coming.poll()
             for frame in self._frames_of(self._chunk()):
                 if frame.get("re") == number:
                     self._receive(frame)

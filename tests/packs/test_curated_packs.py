@@ -137,10 +137,6 @@ async def test_its_readme_names_what_it_offers(name):
     assert [id for id in offers if f"`{id}`" not in readme] == []
 
 
-STUCK = {("sql-query", "process"), ("web-search", "process")}
-"""A known fault, not understood yet."""
-
-
 @pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("isolation", "more"), [("inline", {}), ("process", {"cases": 30})])
@@ -149,6 +145,4 @@ def test_it_passes_the_conformance_checks(name, isolation, more):
 
     What its tools take, they are asked inline; in a process of its own a part of that shows that nothing differs.
     """
-    if (name, isolation) in STUCK:
-        pytest.xfail("eight calls at once, made by the checks, do not all end there")
     check_pack(FOLDERS[name], strict=True, isolation=isolation, **more)

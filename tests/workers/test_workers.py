@@ -199,6 +199,30 @@ def create_extension_pack(context):
     assert children() == []
 
 
+async def test_many_calls_at_once_that_ask_for_a_secret_on_the_loop_all_end(tmp_path):
+    """What the loop was told has come may have been read by then, by a call that waited for its own answer."""
+    file = tmp_path / "asking.py"
+    file.write_text("""
+import asyncio
+from agentos import PUBLIC, ExtensionPack, tool
+
+@tool(effect="read", required_access=PUBLIC, required_secrets=["asked-key"])
+async def length(context) -> int:
+    \"\"\"Return how long the secret is, read twice.\"\"\"
+    first = context.secret("asked-key")
+    await asyncio.sleep(0)
+    return (len(first) + len(context.secret("asked-key"))) // 2
+
+def create_extension_pack(context):
+    return ExtensionPack("asking", descriptors=[length])
+""")
+    asking = PackEntry(module=str(file), isolation="process", mount_timeout=60.0)
+    async with working(asking, extension_secrets={"asked-key": "twelve-chars"}) as host:
+        for _ in range(20):
+            results = await asyncio.gather(*(call(host, "length") for _ in range(8)))
+            assert {one.output for one in results} == {12}
+
+
 # -- mounting --------------------------------------------------------------------------------------------------------
 
 
