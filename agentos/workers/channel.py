@@ -20,7 +20,6 @@ class Channel:
 
     def __init__(self, read: int, write: int, limit: int) -> None:
         self._read = read
-        os.set_blocking(read, False)  # what the loop was told of may have been read by hand before it comes to it
         self._coming = select.poll()
         self._coming.register(read, select.POLLIN)
         self._write = write
@@ -48,14 +47,14 @@ class Channel:
             self._loop.call_soon_threadsafe(self.closed.set)
 
     def _take_in(self) -> None:
+        if not self._coming.poll(0):
+            return  # what the loop was told of has been read by hand since
         for frame in self._frames_of(self._chunk()):
             self._receive(frame)
 
     def _chunk(self) -> bytes:
         try:
             data = os.read(self._read, _CHUNK)
-        except BlockingIOError:
-            return b""
         except OSError:
             data = b""
         if not data:
@@ -91,7 +90,6 @@ class Channel:
         while not answer.done():
             if self.closed.is_set():
                 raise PeerError("the host is gone")
-            self._coming.poll()
             for frame in self._frames_of(self._chunk()):
                 if frame.get("re") == number:
                     self._receive(frame)

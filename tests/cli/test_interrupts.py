@@ -138,7 +138,7 @@ def decided(tmp_path_factory):
     return told
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(500)
 @pytest.mark.parametrize("how", [*HEARD, "SIGKILL"])
 def test_a_signal_at_any_step_leaves_a_decision_made_or_not_made(decided, how):
     """What can be heard is said by the exit code, too, and leaves no litter. One run of all: it takes its time."""

@@ -1,5 +1,6 @@
 """A test that hangs is ended with its stack shown, whatever it hangs in; the others go on."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -42,3 +43,12 @@ def test_our_tests_are_run_with_such_limits():
 
     assert options["faulthandler_exit_on_timeout"]
     assert options["timeout"] < options["faulthandler_timeout"] <= 600
+
+
+def test_no_test_may_take_longer_by_its_own_mark_than_until_its_process_is_ended():
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]
+    files = [file for folder in ("tests", "packs") for file in (ROOT / folder).rglob("test_*.py")]
+    marks = [int(one) for file in files for one in re.findall(r"mark\.timeout\((\d+)", file.read_text("utf-8"))]
+
+    assert marks
+    assert max(marks) < options["faulthandler_timeout"]

@@ -546,7 +546,7 @@ def test_a_storm_leaves_nothing(seed, kind):
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(500)
 @pytest.mark.skipif(os.environ.get("STORM_SEED", "random") != "random", reason="one life is lived again")
 def test_a_hundred_thousand_steps_leave_nothing(seed):
     threads, taken = threading.active_count(), 0

@@ -139,7 +139,7 @@ async def test_its_readme_names_what_it_offers(name):
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("isolation", "more"), [("inline", {}), ("process", {"cases": 30})])
+@pytest.mark.parametrize(("isolation", "more"), [("inline", {}), ("process", {"cases": 10})])
 def test_it_passes_the_conformance_checks(name, isolation, more):
     """By its own `conformance.toml` and `conformance.py`: every tool succeeds, and what changes something is run.
 

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 from agentos.cli.main import main
 
-pytestmark = pytest.mark.timeout(900)  # the first of them builds the wheels of everything
+pytestmark = pytest.mark.timeout(500)  # the first of them builds the wheels of everything
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("packs/*/README.md"))]

@@ -435,7 +435,7 @@ def succeeded(results):
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(500)
 async def test_two_hundred_kills_at_random_moments_under_load_lose_no_call_and_leave_nothing(tmp_path):
     chance = random.Random(16)
     async with working(entry(tmp_path), rules=PATIENT) as host:
