@@ -403,7 +403,7 @@ def _tampered(state, other):
     for place, char in enumerate(state[:-1]):
         yield state[:place] + ("B" if char != "B" else "C") + state[place + 1 :]
     yield from (state[:place] for place in range(0, len(state), 4))
-    yield from (state[:place] + other[place:] for place in range(4, len(state), 8))
+    yield from (state[:place] + other[place:] for place in range(4, len(state) - 8, 8))
     yield from (state + more for more in ("A", "=", "==", ".", " ", "\n", "\0", state))
     yield from (state.upper(), state.lower(), state[::-1], f" {state}", state.replace(".", "", 1), state.encode().hex())
 
