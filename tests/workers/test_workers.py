@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from bridging import children, eventually, tasks
+from bridging import children, descriptors, eventually, tasks
 from kit import Recorder
 from working import DEADLINE, PACKS, PATIENT, call, entry, notes, state_of, worker_of, working
 
@@ -436,8 +436,8 @@ def succeeded(results):
 
 
 def held():
-    """Count the descriptors and threads of this process, but for the store's own, which comes and goes with its work."""
-    return len(os.listdir("/dev/fd")), sum(one.name != "agentos-store" for one in threading.enumerate())
+    """Count the descriptors and threads of this process, but for the store's own, which comes with its work."""
+    return len(descriptors()), sum(one.name != "agentos-store" for one in threading.enumerate())
 
 
 @pytest.mark.proof
