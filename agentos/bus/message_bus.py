@@ -15,7 +15,7 @@ from agentos.base.foreign import to_the_end
 from agentos.bus.bus_events import BusMessagesDropped
 from agentos.bus.bus_messages import check_topic, written
 from agentos.bus.carriers import BuiltInCarrier, Carrier, PackCarrier
-from agentos.bus.subscriptions import Listener, Subscription
+from agentos.bus.subscriptions import BusSubscription, Listener
 from agentos.errors import BusError
 from agentos.kinds.communication_channel import COMMUNICATION_CHANNEL, HEARD
 from agentos.model.guarding import fault_of_parameters
@@ -45,7 +45,7 @@ class MessageBus:
         self._registry = manager.registry(COMMUNICATION_CHANNEL.name)
         self._threads = threads
         self._logger = MaskingLogger("agentos.bus", manager.masker)
-        self._topics: dict[str, list[Subscription]] = {}
+        self._topics: dict[str, list[BusSubscription]] = {}
         self._count = 0
         self._built_in = BuiltInCarrier(store, self._arrived, self._logger)
         self._carrier: Carrier = self._built_in
@@ -99,7 +99,7 @@ class MessageBus:
         self._require_open(owner, name)
         if self._count >= _SUBSCRIPTIONS:
             raise BusError(f"there are {_SUBSCRIPTIONS:,} subscriptions already", hint="end those that nobody needs")
-        one = Subscription(
+        one = BusSubscription(
             topic,
             listener,
             owner=owner,
@@ -119,7 +119,7 @@ class MessageBus:
             raise
         return self._unsubscribe(one)
 
-    def _unsubscribe(self, one: Subscription) -> Unsubscribe:
+    def _unsubscribe(self, one: BusSubscription) -> Unsubscribe:
         loop, thread = asyncio.get_running_loop(), threading.get_ident()
 
         def unsubscribe() -> Awaitable[None]:
@@ -131,7 +131,7 @@ class MessageBus:
 
         return unsubscribe
 
-    async def _end(self, some: Collection[Subscription]) -> None:
+    async def _end(self, some: Collection[BusSubscription]) -> None:
         for one in some:
             one.stop()
             self._remove(one)
@@ -139,7 +139,7 @@ class MessageBus:
             await self._settle()
         await asyncio.gather(*(one.ended() for one in some))
 
-    def _remove(self, one: Subscription) -> None:
+    def _remove(self, one: BusSubscription) -> None:
         rest = self._topics.get(one.topic, [])
         if one in rest:
             rest.remove(one)
@@ -214,7 +214,7 @@ class MessageBus:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._logger.warning("the bus could not be brought up to date", exc_info=error)
 
-    def _tell_dropped(self, one: Subscription, count: int) -> None:
+    def _tell_dropped(self, one: BusSubscription, count: int) -> None:
         text = "messages dropped on topic %s: %s; a listener of %s is too slow"
         self._logger.warning(text, one.topic, count, one.pack)
         if self._events.is_heard:

@@ -24,11 +24,11 @@ _SECONDS = 60.0
 _ENDING = 2.0
 """For how many seconds the end of a subscription waits for the listener to end."""
 
-_hearing: ContextVar["Subscription | None"] = ContextVar("agentos_bus_hearing", default=None)
+_hearing: ContextVar["BusSubscription | None"] = ContextVar("agentos_bus_hearing", default=None)
 """Whose listener runs."""
 
 
-class Subscription:
+class BusSubscription:
     """A listener of a topic. What comes faster than it listens waits; what is too much of that is dropped."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Subscription:
         pack: str,
         threads: Threads,
         logger: MaskingLogger,
-        tell_dropped: "Callable[[Subscription, int], None]",
+        tell_dropped: "Callable[[BusSubscription, int], None]",
     ) -> None:
         self.topic = topic
         self.owner = owner

@@ -6,7 +6,18 @@ import threading
 import pytest
 from bussing import Ears, Wire, channel_pack, listening_pack, until
 
-from agentos import AgentOS, BusError, Descriptor, DescriptorError, ExtensionManager, ExtensionPack
+from agentos import (
+    PUBLIC,
+    AgentOS,
+    BusError,
+    Descriptor,
+    DescriptorError,
+    ExtensionManager,
+    ExtensionPack,
+    ToolCall,
+    ToolContext,
+    tool,
+)
 
 
 async def test_messages_are_heard_in_the_order_of_their_sender_on_their_topic_alone():
@@ -443,3 +454,25 @@ async def test_explain_says_who_reads_it():
         await host.extensions.load_pack(channel_pack(Wire()))
 
         assert "host.bus" in str(host.extensions.explain("communication-channel", "wire"))
+
+
+async def test_tools_and_response_processors_publish_by_their_contexts():
+    ears = Ears()
+
+    @tool(effect="read", required_access=PUBLIC)
+    async def shout(text: str, context: ToolContext) -> str:
+        """Tell all."""
+        await context.bus.publish("news", text)
+        return "done"
+
+    async def noted(response, context):
+        await context.bus.publish("news", response.text)
+
+    pack = ExtensionPack("crier", "1.0", [shout, Descriptor("response-processor", "noted", noted)])
+    async with AgentOS() as host:
+        await host.bus.subscribe("news", ears)
+        await host.extensions.load_pack(pack)
+        await host.tools.process_tool_call(ToolCall("shout", {"text": "hear"}))
+        await host.respond("all")
+
+        assert await ears.until(2) == ["hear", "all"]
