@@ -58,6 +58,14 @@ def listening_pack(ears, topic="news", name="reader"):
     return ExtensionPack(name, "1.0", [], on_activate=on_activate)
 
 
+async def repeated_until(condition, do):
+    """Do something again and again, until *condition* is true."""
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await do()
+            await asyncio.sleep(0.02)
+
+
 async def until(condition):
     """Wait until *condition*, a function, is true: it is about what nobody tells."""
     async with asyncio.timeout(SECONDS):

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from bussing import Ears, until
+from bussing import Ears, repeated_until, until
 from working import PATIENT, entry, worker_of, working
 
 
@@ -64,6 +64,10 @@ async def test_a_channel_in_a_process_of_its_own_carries_and_goes_on_in_the_next
         await host.bus.subscribe("other", second)
         await host.bus.publish("other", 2)
         assert (await second.until(1))[0]["by"] == worker_of(host, "messenger").pid
+
+        # The subscription of before is made again as well: what is published until then is lost, so it is repeated.
+        await repeated_until(lambda: len(ears.heard) > 1, lambda: host.bus.publish("news", 2))
+        assert ears.heard[1] == {"carried": 2, "by": worker_of(host, "messenger").pid}
 
         await unsubscribe()
         await host.extensions.unload("messenger")
