@@ -17,6 +17,8 @@ from agentos.access.proposal_events import ProposalExpired as ProposalExpired
 from agentos.access.proposal_events import ProposalRejected as ProposalRejected
 from agentos.access.proposals import Proposal as Proposal
 from agentos.access.proposals import ProposalError as ProposalError
+from agentos.bus.bus_events import BusMessagesDropped as BusMessagesDropped
+from agentos.bus.message_bus import MessageBus as MessageBus
 from agentos.calls.active_middleware import MiddlewareCall as MiddlewareCall
 from agentos.calls.answers import Answer as Answer
 from agentos.calls.approvals import Approvals as Approvals
@@ -30,6 +32,7 @@ from agentos.channels.channel_router import Channels as Channels
 from agentos.channels.channel_router import DeadLetter as DeadLetter
 from agentos.checks.examination import CheckReport as CheckReport
 from agentos.errors import AgentOSError as AgentOSError
+from agentos.errors import BusError as BusError
 from agentos.errors import ChannelError as ChannelError
 from agentos.errors import DescriptorError as DescriptorError
 from agentos.errors import GuardrailBlockedError as GuardrailBlockedError

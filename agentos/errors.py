@@ -18,6 +18,7 @@ AgentOSError
 ├── RequiredGuardrailError   required guardrails that are not in force; `missing`
 ├── ResponseRefusedError     a response that a required processor could not process; `processor`
 ├── WorkerDiedError          the worker of a pack that died, or can't be had; `pack`, `why`, `may_have_run`
+├── BusError                 a message that could not be published, or a topic that can't be subscribed to
 ├── MemoryProviderError      what was to be remembered or forgotten could not be; `provider`
 ├── PersonaError             a persona that is not in force, or whose prompt can't be made; `persona`
 ├── PlanningError            a plan that can't be made or kept true; `strategy`
@@ -202,6 +203,10 @@ class WorkerDiedError(AgentOSError):
         self.pack = pack
         self.why = why
         self.may_have_run = may_have_run
+
+
+class BusError(AgentOSError):
+    """A message that could not be published, or a topic that can't be subscribed to."""
 
 
 class MemoryProviderError(AgentOSError):

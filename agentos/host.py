@@ -25,6 +25,7 @@ from agentos.access.policy import Policy
 from agentos.access.principals import Principals
 from agentos.access.proposals import Proposals
 from agentos.base.foreign import to_the_end
+from agentos.bus.message_bus import MessageBus
 from agentos.calls.approvals import Approvals
 from agentos.calls.executor import ToolExecutor
 from agentos.calls.invocation import AccessServices
@@ -171,6 +172,8 @@ class AgentOS:
         self.personas = Personas(self.extensions, self.tools.executor.threads)
         self.planning = Planning(self.extensions, self.tools.executor.threads, self.tools.listed)
         self.memory = Memories(self.extensions, self.tools.executor.threads)
+        self.bus = MessageBus(self.extensions, self._store, self.tools.executor.threads)
+        self.extensions.carry_by(self.bus)
         self.provenance = Provenance(self.extensions, self.audit, self.tools.executor.threads, now)
         services = {id: one for id, one in settings.principals.items() if one.kind == "service"}
         self.tools.executor.pack_principals = services
@@ -386,6 +389,7 @@ class AgentOS:
         with contextlib.suppress(StoreError):
             await self.provenance.close()
         raised = await self.extensions.shutdown()
+        await self.bus.close()
         if "workers" in vars(self):
             await self.workers.ended()
         with contextlib.suppress(TimeoutError):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -20,7 +20,7 @@ from agentos.model.field_checks import frozen_mapping
 from agentos.model.kind import kind_of
 from agentos.model.manifest import PackEntry, fault_of_specifier
 from agentos.model.overrides import OverrideLayers
-from agentos.model.pack_context import PackContext, Port, SecretReader
+from agentos.model.pack_context import Bus, PackContext, Port, SecretReader
 from agentos.model.source import HOST, Source
 from agentos.secrets.known_secrets import needs_of
 from agentos.secrets.masking import Masker, MaskingLogger
@@ -28,6 +28,18 @@ from agentos.secrets.sources import SecretScope, SecretSources
 from agentos.stacks.slot import Owner
 
 _FACTORY_RUNS = 5
+
+
+class BusHub(Protocol):
+    """Carries messages between packs."""
+
+    def handle(self, owner: object, name: str) -> Bus:
+        """Return the view of one owner; *owner* is what subscriptions belong to, *name* what is told."""
+        ...
+
+    async def release_all(self, owner: object) -> None:
+        """End all of *owner*'s subscriptions."""
+        ...
 
 
 class PackBuilder:
@@ -51,6 +63,8 @@ class PackBuilder:
         self._overrides = overrides
         self.isolate: Callable[[PackEntry], FoundPack] | None = None
         """Finds what makes a pack in a process of its own, where there is somebody who does."""
+        self.bus: BusHub | None = None
+        """What carries messages between packs, where there is somebody who does."""
 
     async def build(self, entry: PackEntry, *, fresh: bool = False) -> LoadedPack:
         """Find what *entry* names and build its pack; every way this can fail is a PackLoadError without secrets."""
@@ -135,9 +149,15 @@ class PackBuilder:
 
     async def dismiss(self, scope: SecretReader) -> list[Exception]:
         """Release what the owner of *scope* holds, and let it read nothing more. Returns what disposing raised."""
+        await self.silence(scope)
         raised = await self._services.release_all(scope)
         scope.close()
         return raised
+
+    async def silence(self, scope: SecretReader) -> None:
+        """Let the owner of *scope* hear nothing more of what is published."""
+        if self.bus is not None:
+            await self.bus.release_all(scope)
 
     async def _run_factory(
         self, found: FoundPack, hint: str, context: PackContext, scope: SecretScope

@@ -14,7 +14,7 @@ from agentos.base.foreign import Border, to_the_end
 from agentos.base.locks import Change, ChangeLocks
 from agentos.errors import AgentOSError, HookError, ManagerClosedError
 from agentos.extensions.activation import StackActivator, keys_of
-from agentos.extensions.builder import PackBuilder
+from agentos.extensions.builder import BusHub, PackBuilder
 from agentos.extensions.deferral import DeferredActivation, deferred_activations, deferred_ends
 from agentos.extensions.events import EventBus, Listener, OverrideChanged, SecretChanged
 from agentos.extensions.loaded import LoadedPack, LoadedPacks
@@ -485,6 +485,10 @@ class ExtensionManager:
     def isolate_by(self, find: Callable[[PackEntry], FoundPack]) -> None:
         """Let *find* say what makes the packs whose entries ask for a process of their own. For the layers above."""
         self._builder.isolate = find
+
+    def carry_by(self, bus: BusHub) -> None:
+        """Let *bus* carry messages between packs. For the layers above."""
+        self._builder.bus = bus
 
     def watch(self, watcher: Watcher) -> None:
         """Call *watcher* with the stacks of every switch, at the moment of the switch. For the layers above."""

@@ -184,7 +184,8 @@ class PackLifecycle:
         await self._activator.run_hook(f"{name} of pack {loaded.pack.name!r}", hook, loaded.context)
 
     async def _deactivate(self, loaded: LoadedPack) -> HookError | None:
-        """Run a pack's on_deactivate; what it raises is reported and changes nothing."""
+        """Run a pack's on_deactivate; what it raises is reported and changes nothing. It hears nothing any more."""
+        await self._builder.silence(loaded.scope)
         try:
             await self._run_hook("on_deactivate", loaded)
         except HookError as error:

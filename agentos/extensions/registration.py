@@ -8,7 +8,7 @@ import attrs
 
 from agentos.base.foreign import to_the_end
 from agentos.base.locks import Change, current_raised
-from agentos.errors import DescriptorError, NotPermittedError, PackLoadError
+from agentos.errors import AgentOSError, DescriptorError, NotPermittedError, PackLoadError
 from agentos.extensions.activation import Keys, StackActivator, keys_of
 from agentos.extensions.builder import PackBuilder
 from agentos.extensions.loaded import LoadedPack, is_permitted
@@ -17,7 +17,7 @@ from agentos.extensions.registries import Registries
 from agentos.model.descriptor import Descriptor
 from agentos.model.field_checks import fault_of_owner
 from agentos.model.kind import as_descriptors, kind_of
-from agentos.model.pack_context import Port
+from agentos.model.pack_context import Bus, Port
 from agentos.model.source import Source
 from agentos.stacks.entry import Entry
 from agentos.stacks.slot import Key, Owner, Slot
@@ -110,6 +110,12 @@ class Registration:
         if fault := fault_of_owner(name):
             raise DescriptorError(f"owner: {fault}")
         return _OwnersPort(self, self.guest(name).source, lambda: self.guest(name))
+
+    def bus(self, owner: Owner) -> Bus:
+        """Return the bus as *owner* uses it."""
+        if self._builder.bus is None:
+            raise AgentOSError("context.bus is what an AgentOS has; a manager alone has none")
+        return self._builder.bus.handle(owner.scope, owner.source.pack)
 
     async def exchange(
         self, owner: Owner, kind: str, add: Sequence[Descriptor[Any]], drop: Iterable[str] = ()
@@ -235,3 +241,7 @@ class _OwnersPort:
         owner = self._find()
         if not is_permitted(owner, permission):
             raise NotPermittedError(self.source.pack, permission)
+
+    @property
+    def bus(self) -> Bus:
+        return self._registration.bus(self._find())

@@ -1,5 +1,6 @@
 """One small module per kind: its payload contract, its check, its dispatcher. Importing this declares them."""
 
+from agentos.kinds.communication_channel import COMMUNICATION_CHANNEL
 from agentos.kinds.guardrail import GUARDRAIL
 from agentos.kinds.hitl_handler import HITL_HANDLER
 from agentos.kinds.http_handler import HTTP_HANDLER
@@ -26,5 +27,6 @@ KINDS = (
     PERSONA,
     PLANNING_STRATEGY,
     MESSAGING_CHANNEL,
+    COMMUNICATION_CHANNEL,
 )
 """The kinds that agentos knows more of than their name."""

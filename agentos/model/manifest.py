@@ -21,7 +21,7 @@ from agentos.model.overrides import Overrides, as_overrides, structure_overrides
 from agentos.model.parsing import camel, check, plain, read_file, show_path, structure
 from agentos.model.settings import Settings, problems_of_settings, structure_settings
 
-PERMISSIONS = ("tools:register", "http:public")
+PERMISSIONS = ("tools:register", "http:public", "bus")
 ISOLATIONS = ("inline", "process")
 
 

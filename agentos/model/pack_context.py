@@ -67,6 +67,18 @@ class SharedServices(Protocol):
         ...
 
 
+class Bus(Protocol):
+    """What packs tell one another something with, by topic; at most once, in the order of each sender."""
+
+    async def publish(self, topic: str, message: Any) -> None:
+        """Tell *message*, a JSON value, to all who have subscribed to *topic*."""
+        ...
+
+    async def subscribe(self, topic: str, listener: Callable[[Any], Any]) -> Callable[[], Awaitable[None]]:
+        """Call *listener*, sync or async, with every message of *topic* from now on; return what ends it."""
+        ...
+
+
 class Port(Protocol):
     """What one owner registers descriptors with while it runs."""
 
@@ -97,6 +109,11 @@ class Port(Protocol):
 
     def require(self, permission: str) -> None:
         """Raise if the owner lacks *permission*."""
+        ...
+
+    @property
+    def bus(self) -> Bus:
+        """Return the bus as this owner uses it."""
         ...
 
 
@@ -131,6 +148,13 @@ class PackContext:
         if service is None:
             raise AgentOSError("context.tools needs the kind `tool`, which nobody declared: import agentos.kinds")
         return service(self._port)
+
+    @property
+    def bus(self) -> Bus:
+        """Return the bus: what the pack subscribes to goes with the pack."""
+        if self._port is None:
+            raise AgentOSError("context.bus can be used from the pack's hooks on, not while the pack is made")
+        return self._port.bus
 
     def secret(self, id: str) -> str | None:
         """Return the secret's value of now, or None if it is missing.

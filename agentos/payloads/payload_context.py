@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentos.model.pack_context import PackLogger, SharedServices
+from agentos.model.pack_context import Bus, PackLogger, SharedServices
 from agentos.model.principal import Principal
 from agentos.stacks.entry import Entry
 
@@ -41,6 +41,11 @@ class PayloadContext:
     def services(self) -> SharedServices:
         """Return the pack's shared services."""
         return owner_of(self._entry).context.services
+
+    @property
+    def bus(self) -> Bus:
+        """Return the bus, as the pack uses it: for async functions."""
+        return owner_of(self._entry).context.bus
 
     @property
     def logger(self) -> PackLogger:

@@ -9,6 +9,7 @@ sqlite.py           the embedded database: a thread that writes, and readers bes
 postgres.py         the shared database: a few threads
 alive.py            which hosts still run, told by the operating system
 server_presence.py  the same, told by PostgreSQL
+server_listening.py what hosts on one PostgreSQL tell one another
 schema.py           the tables
 migrations.py       from one version of the tables to the next
 rows.py             rows as plain dicts, and statements that are compiled once

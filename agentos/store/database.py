@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from agentos.store.alive import Presence
-    from agentos.store.transactions import Database
+    from agentos.store.transactions import Database, Hear, Listening
 
 T = TypeVar("T")
 
@@ -161,6 +161,19 @@ class Store:
         return str(mark_file(self._place))
 
     # -- other hosts -------------------------------------------------------------------------------------------
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether hosts can tell one another something by it: it is on a server."""
+        return self._place.dsn is not None
+
+    async def listening(self, hear: "Hear", tell_lost: Callable[[StoreError], None]) -> "Listening | None":
+        """Return what calls *hear* with the notifications of all hosts, one after the other, once it is started.
+
+        *tell_lost* is told when the server is lost; whatever is notified until it is back is missed. None if there
+        are none: the database is a file, or in memory.
+        """
+        return (await self._opened()).database.listening(hear, tell_lost)
 
     async def is_alive(self, instance: str) -> bool:
         """Tell whether the host with that instance id still runs."""

@@ -188,7 +188,17 @@ _CHANNELS = (
 )
 """What came by channels, and what is to be sent by them."""
 
-STEPS: tuple[Step, ...] = (_FIRST, _FLAGS, _TURNS, _DECLARATIONS, _CHANNELS)
+_BUS = (
+    """CREATE TABLE bus_messages (
+        id TEXT NOT NULL PRIMARY KEY,
+        body TEXT NOT NULL,
+        created_at DOUBLE PRECISION NOT NULL
+    )""",
+    "CREATE INDEX ix_bus_messages_created_at ON bus_messages (created_at)",
+)
+"""What hosts tell one another and is too large for a notification."""
+
+STEPS: tuple[Step, ...] = (_FIRST, _FLAGS, _TURNS, _DECLARATIONS, _CHANNELS, _BUS)
 
 
 async def check(database: Database, steps: Sequence[Step] = STEPS) -> int:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from agentos.errors import StoreError
 from agentos.store.alive import Presence
 from agentos.store.locations import StorePlace
+from agentos.store.server_listening import ServerListening
 from agentos.store.server_presence import ServerPresence
-from agentos.store.transactions import POOL, Database, SqlWorker, StoreThreads, Transaction, make_engine
+from agentos.store.transactions import POOL, Database, Hear, SqlWorker, StoreThreads, Transaction, make_engine
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection as SqlConnection
@@ -38,6 +40,10 @@ class PostgresDatabase(Database):
     def presence(self, instance: str) -> Presence:
         """Return a lock in a session of its own."""
         return ServerPresence(self._connect, self.place, instance)
+
+    def listening(self, hear: Hear, tell_lost: Callable[[StoreError], None]) -> ServerListening:
+        """Return a session of its own that listens."""
+        return ServerListening(self._connect, self.place, hear, tell_lost)
 
 
 def _never() -> bool:

@@ -182,6 +182,14 @@ channel_outbox = Table(
     Index("ix_channel_outbox_conversation", "channel", "conversation", "state"),
 )
 
+bus_messages = Table(
+    "bus_messages",
+    metadata,
+    _key("id"),
+    _required("body"),
+    _required("created_at", DOUBLE_PRECISION, index=True),
+)
+
 audit = Table(
     "audit",
     metadata,

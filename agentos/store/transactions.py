@@ -10,8 +10,8 @@ import queue
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
@@ -24,6 +24,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Then = Callable[[Any], None]
+
+Hear = Callable[[str], Awaitable[None]]
+"""Takes in a notification of a host."""
+
+
+class Listening(Protocol):
+    """Hears what hosts of a database tell one another."""
+
+    async def start(self) -> None:
+        """Begin; return when that is done, or failed for the first time. It is tried again until `close`."""
+        ...
+
+    async def close(self) -> None:
+        """Hear nothing more."""
+        ...
+
 
 POOL = 5
 """How many connections there are at most."""
@@ -335,6 +351,10 @@ class Database(ABC):
     @abstractmethod
     def presence(self, instance: str) -> Presence:
         """Return what shows to others that the host *instance* runs."""
+
+    def listening(self, hear: Hear, tell_lost: Callable[[StoreError], None]) -> "Listening | None":  # noqa: ARG002 - as told
+        """Return what hears notifications of other hosts; None if this database has none."""
+        return None
 
 
 def make_engine(url: str, connect: Callable[[], Any], **options: Any) -> "Engine":

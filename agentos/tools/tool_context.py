@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from agentos.model.pack_context import PackLogger, SharedServices
+from agentos.model.pack_context import Bus, PackLogger, SharedServices
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.tools.tool import Tool
@@ -123,6 +123,11 @@ class ToolContext:
     def services(self) -> SharedServices:
         """Return the pack's shared services."""
         return self._call.ready.owner.context.services
+
+    @property
+    def bus(self) -> Bus:
+        """Return the bus, as the pack uses it: for async tools."""
+        return self._call.ready.owner.context.bus
 
     @property
     def logger(self) -> PackLogger:

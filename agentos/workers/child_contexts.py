@@ -5,13 +5,14 @@ What they offer beside data is asked of the host: calls of other tools by functi
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
 import attrs
 
+from agentos.base.foreign import settled
 from agentos.calls.threads import ThreadJob, ToolThreads
 from agentos.model.descriptor import Descriptor
 from agentos.model.guarding import GuardedCall
@@ -20,6 +21,8 @@ from agentos.model.pack_context import PackContext
 from agentos.model.principal import Principal
 from agentos.model.source import Source
 from agentos.model.tool_call import ToolCall, ToolResult
+from agentos.payloads.foreign_job import is_async
+from agentos.payloads.held_calls import begun, taken_back
 from agentos.stacks.entry import Entry, EntryState
 from agentos.workers.channel import Channel
 from agentos.workers.declaration import declare_descriptor
@@ -48,6 +51,27 @@ class AskedSecrets:
 
     def _ask(self, op: str, body: str) -> Any:
         return self._channel.wait(lambda: self._peer.begin({"op": op}, body), lambda: self._peer.request(op, body))
+
+
+class AskedBus:
+    """The host's bus, for a pack in a process of its own."""
+
+    def __init__(self, port: RemoteFunction) -> None:
+        self._port = port
+
+    async def publish(self, topic: str, message: Any) -> None:
+        """Tell *message*, a JSON value, to all who have subscribed to *topic*."""
+        await self._port("publish", topic, message)
+
+    async def subscribe(self, topic: str, listener: Callable[[Any], Any]) -> Callable[[], Awaitable[None]]:
+        """Call *listener*, sync or async, with every message of *topic* from now on; return what ends it."""
+        is_sync = not is_async(listener)
+
+        async def hear(message: Any) -> None:
+            await settled(await asyncio.to_thread(listener, message) if is_sync else listener(message))
+
+        lasting = await begun(lambda began: self._port("subscribe", topic, hear, began))
+        return lambda: taken_back(lasting)
 
 
 class AskedPort:
@@ -83,6 +107,11 @@ class AskedPort:
     def require(self, permission: str) -> None:
         """Raise if the owner lacks *permission*."""
         self._now("require", permission)
+
+    @property
+    def bus(self) -> AskedBus:
+        """Return the bus as this owner uses it."""
+        return AskedBus(self._lasting)
 
     async def exchange(self, kind: str, add: Sequence[Any], drop: Iterable[str] = ()) -> list[Entry]:
         """Put descriptors on their stacks and take others off, all at once; same owner and id replaces."""

@@ -7,6 +7,7 @@ kind and id of a descriptor and the name of a function, not by anything that onl
     RemotePack   in the host: the pack that was told of, and what to do again when its process is another one
 """
 
+import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -25,6 +26,9 @@ from agentos.model.trouble import Trouble
 from agentos.workers import contexts  # noqa: F401 - says how contexts cross
 from agentos.workers.contexts import entry_said
 from agentos.workers.wire_values import Lasting, crosses_by_name, decode, decode_error, encode_answer, encode_error
+
+_BUS = "bus"
+"""The permission to publish and subscribe from a process of its own."""
 
 crosses_by_name("agentos.model.declared_options", "ToldOptions")
 
@@ -269,8 +273,22 @@ class _PortAnswers:
         self._pack.note_gates((kind, id, reason) for id, reason in gates)
         await self._port.refresh(kind, ids)
 
+    async def _publish(self, topic: str, message: Any) -> None:
+        self._port.require(_BUS)
+        await self._port.bus.publish(topic, message)
+
+    async def _subscribe(self, topic: str, listener: Any, began: Function) -> None:
+        """Let the other process hear a topic, until it takes this call back or ends."""
+        self._port.require(_BUS)
+        unsubscribe = await self._port.bus.subscribe(topic, listener)
+        try:
+            await began()
+            await asyncio.Event().wait()
+        finally:
+            unsubscribe()
+
 
 _PORT: dict[str, Function] = {
     name: getattr(_PortAnswers, f"_{name}")
-    for name in ("entries", "all_entries", "accepted", "require", "exchange", "refresh")
+    for name in ("entries", "all_entries", "accepted", "require", "exchange", "refresh", "publish", "subscribe")
 }

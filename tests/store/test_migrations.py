@@ -245,7 +245,7 @@ async def test_the_tables_have_the_names_that_are_documented(store):
 
     assert names == {
         *("agentos_schema", "proposals", "grants", "idempotency", "pins", "flags", "audit", "audit_head"),
-        *("declarations", "turns", "channel_inbox", "channel_outbox"),
+        *("declarations", "turns", "channel_inbox", "channel_outbox", "bus_messages"),
     }
 
 
