@@ -40,7 +40,9 @@ _DEATHS = 3
 """How often hosts may end while they answer a message, before it is kept as a dead letter."""
 _FIRST, _LONGEST, _JITTER = 1.0, 600.0, 0.2
 _ENDING = 5.0
-"""For how many seconds a shutdown waits for what is being sent."""
+"""For how many seconds a shutdown waits for what is being sent, and for channels that stop."""
+_LEAST_ENDING = 1.0
+"""How many of them are left for stopping, however long sending took."""
 _REASON_LIMIT = 500
 
 
@@ -97,7 +99,9 @@ class Channels:
         self._outbox = Outbox(store, manager.masker, clock)
         self._inbox = Inbox(store, self._outbox, manager.masker, clock)
         self._turns = ChannelTurns(host, self._inbox, settings)
-        self._running = RunningChannels(self._registry, settings, self._threads, self._deliver, self._logger)
+        self._running = RunningChannels(
+            self._registry, settings, self._threads, self._deliver, self._send_now, self._logger
+        )
         self._clock = clock
         self._approvals = host.approvals
         self._handler: Handler | None = None
@@ -124,8 +128,8 @@ class Channels:
         return function
 
     async def start(self) -> None:
-        """Start the channels that the manifest turns on, and answer from now on."""
-        if self._loop is None and self._settings:
+        """Start the channels that the manifest turns on, and answer from now on. Without one there is nothing to do."""
+        if self._loop is None and any(map(self._is_on, self._settings)):
             for channel, sender, who in unknown_principals(self._settings, self._principals):
                 self._logger.warning("channel %s: sender %s is %r, and no principal is", channel, sender, who)
             await self._store.open()
@@ -185,10 +189,12 @@ class Channels:
         if not (await self._inbox.drop(id) or await self._outbox.drop(id)):
             raise _no_letter(id)
 
-    async def close(self) -> None:
-        """Stop: what is being sent gets a few seconds, and what is being answered is left to the next host."""
+    async def close(self, seconds: float = _ENDING) -> None:
+        """Stop: what is being sent gets *seconds*, and what is being answered is left to the next host."""
         if self._loop is None:
             return
+        now = asyncio.get_running_loop().time
+        end = now() + seconds
         self._loop.cancel()
         await asyncio.wait([self._loop])
         sending = [task for id, task in self._tasks.items() if id in self._sending]
@@ -196,12 +202,12 @@ class Channels:
             if id not in self._sending:
                 task.cancel()
         if sending:
-            await asyncio.wait(sending, timeout=_ENDING)
+            await asyncio.wait(sending, timeout=seconds)
         for task in sending:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks.values())
-        await self._running.close()
+        await self._running.close(max(end - now(), _LEAST_ENDING))
         await self._turns.close()
         self._loop = None
 
@@ -214,6 +220,10 @@ class Channels:
             await self._tell_stranger(message)
         self._wake.set()
         return is_new
+
+    async def _send_now(self, channel: str, conversation: str) -> None:
+        if await self._outbox.hurry(channel, conversation):
+            self._wake.set()
 
     async def _tell_stranger(self, message: ChannelMessage) -> None:
         who = (message.channel, message.sender)
