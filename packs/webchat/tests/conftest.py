@@ -123,23 +123,24 @@ def chatting():
 
     @asynccontextmanager
     async def serve(handler=echo, *, options=None, permissions=("http:public",), senders=("ann", "bob"), **more):
+        entry = {
+            "module": "agentos_pack_webchat",
+            "options": options or {},
+            "permissions": permissions,
+            "required": True,
+        }
+        isolation = more.pop("isolation", "inline")
         manifest = {
             "principals": {name: {} for name in WHO},
             "channels": {"webchat": {"senders": {one: one for one in senders}, **more.pop("channel", {})}},
-            "packs": [
-                {
-                    "module": "agentos_pack_webchat",
-                    "options": options or {},
-                    "permissions": permissions,
-                    "required": True,
-                }
-            ],
+            "packs": [{**entry, "isolation": isolation}],
         }
         async with AgentOS(extension_manifest=manifest, store=more.pop("store", None)) as host:
             if handler is not None:
                 host.channels.handle(handler)
             await host.channels.start()
-            await running(host)
+            if isolation == "inline":
+                await running(host)
             ready = asyncio.get_running_loop().create_future()
             verifier = more.pop("verifier", Tokens())
             server = asyncio.create_task(serve_http(host, port=0, ready=ready.set_result, verifier=verifier, **more))

@@ -156,7 +156,7 @@ async function follow() {
         say("The chat is not there now; trying again.");
       }
     } catch {
-      say("The connection is lost; trying again.");
+      if (conversation === kept.conversation) say("The connection is lost; trying again.");
     }
     if (conversation !== kept.conversation) continue;
     await pause(wait * (0.75 + Math.random() / 2));
