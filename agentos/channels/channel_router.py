@@ -107,7 +107,10 @@ class Channels:
         self._handler: Handler | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """What is being answered or sent here, by the id of its row."""
-        self._sending: set[str] = set()
+        self._sending: dict[str, tuple[str, str]] = {}
+        """The channel and the conversation of what is being sent here, by the id of its row."""
+        self._resumed: set[tuple[str, str]] = set()
+        """Those of them for which somebody could be reached again meanwhile."""
         self._strangers: set[tuple[str, str]] = set()
         self._wake = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
@@ -222,6 +225,8 @@ class Channels:
         return is_new
 
     async def _send_now(self, channel: str, conversation: str) -> None:
+        if (place := (channel, conversation)) in self._sending.values():
+            self._resumed.add(place)
         if await self._outbox.hurry(channel, conversation):
             self._wake.set()
 
@@ -268,7 +273,7 @@ class Channels:
             if head["state"] == "sending":
                 await self._tell_uncertain(head)
             elif head["due_at"] <= now and self._running.get(head["channel"]) is not None:
-                self._sending.add(head["id"])
+                self._sending[head["id"]] = head["channel"], head["conversation"]
                 self._begin(head["id"], self._send(head))
 
     async def _look_at_parked(self) -> None:
@@ -296,7 +301,8 @@ class Channels:
 
     def _ended(self, id: str, task: "asyncio.Task[None]") -> None:
         del self._tasks[id]
-        self._sending.discard(id)
+        if (place := self._sending.pop(id, None)) is not None:
+            self._resumed.discard(place)
         self._wake.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._logger.warning("a message of a channel has to wait", exc_info=error)
@@ -396,6 +402,8 @@ class Channels:
         backoff = Backoff(_FIRST, _LONGEST, _JITTER)
         backoff.attempts = taken.attempts - 1
         seconds, why = max(backoff.next(), error.retry_after or 0.0), self._masker.mask(_words(error))
+        if (channel, taken.message.conversation) in self._resumed:
+            seconds = 0.0
         self._logger.info("channel %s: a message is sent again in %.0f s: %s", channel, seconds, why)
         await self._stored(lambda: self._outbox.settle(taken.id, "waiting", reason=why, seconds=seconds))
 

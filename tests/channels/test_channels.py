@@ -122,6 +122,22 @@ async def test_a_channel_says_when_somebody_can_be_reached_again():
     assert [one.text for one in post.sent] == ["to other", "to first"]
 
 
+async def test_somebody_who_can_be_reached_while_a_message_is_not_sent_has_it_at_once():
+    class Late(Post):
+        async def send(self, message):
+            if self.troubles:
+                await self.deliver.resume(message.conversation)
+            return await super().send(message)
+
+    post = Late()
+    post.troubles = [not_sent(retry_after=100_000)]
+    async with on_channels(post, handler=echo):
+        await post.deliver(message(1))
+        await post.until(lambda: post.sent)
+
+    assert [one.text for one in post.sent] == ["ann: hello"]
+
+
 async def test_to_start_costs_nothing_if_no_channel_is_on():
     async with AgentOS(extension_manifest={"channels": {"post": {"enabled": False}}}) as host:
         before = asyncio.all_tasks()

@@ -13,8 +13,8 @@ from agentos_pack_webchat.chat_events import ChatEvent, ChatEvents
 from agentos_pack_webchat.chat_requests import ChatRefusedError, Posted
 
 CHANNEL = "webchat"
-_TAKING = 10.0
-"""For how many seconds it is waited until a page says that it has an answer."""
+_TAKING = 4.0
+"""For how many seconds it is waited until a page says that it has an answer: less than a host that ends waits."""
 _AWAY = 600.0
 """After how many seconds it is tried again where no page is open; one that is opened has it at once."""
 _SLOW = 30.0
