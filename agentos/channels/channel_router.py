@@ -40,7 +40,9 @@ _DEATHS = 3
 """How often hosts may end while they answer a message, before it is kept as a dead letter."""
 _FIRST, _LONGEST, _JITTER = 1.0, 600.0, 0.2
 _ENDING = 5.0
-"""For how many seconds a shutdown waits for what is being sent."""
+"""For how many seconds a shutdown waits for what is being sent, and for channels that stop."""
+_LEAST_ENDING = 1.0
+"""How many of them are left for stopping, however long sending took."""
 _REASON_LIMIT = 500
 
 
@@ -97,13 +99,18 @@ class Channels:
         self._outbox = Outbox(store, manager.masker, clock)
         self._inbox = Inbox(store, self._outbox, manager.masker, clock)
         self._turns = ChannelTurns(host, self._inbox, settings)
-        self._running = RunningChannels(self._registry, settings, self._threads, self._deliver, self._logger)
+        self._running = RunningChannels(
+            self._registry, settings, self._threads, self._deliver, self._send_now, self._logger
+        )
         self._clock = clock
         self._approvals = host.approvals
         self._handler: Handler | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """What is being answered or sent here, by the id of its row."""
-        self._sending: set[str] = set()
+        self._sending: dict[str, tuple[str, str]] = {}
+        """The channel and the conversation of what is being sent here, by the id of its row."""
+        self._resumed: set[tuple[str, str]] = set()
+        """Those of them for which somebody could be reached again meanwhile."""
         self._strangers: set[tuple[str, str]] = set()
         self._wake = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
@@ -124,8 +131,8 @@ class Channels:
         return function
 
     async def start(self) -> None:
-        """Start the channels that the manifest turns on, and answer from now on."""
-        if self._loop is None and self._settings:
+        """Start the channels that the manifest turns on, and answer from now on. Without one there is nothing to do."""
+        if self._loop is None and any(map(self._is_on, self._settings)):
             for channel, sender, who in unknown_principals(self._settings, self._principals):
                 self._logger.warning("channel %s: sender %s is %r, and no principal is", channel, sender, who)
             await self._store.open()
@@ -185,10 +192,12 @@ class Channels:
         if not (await self._inbox.drop(id) or await self._outbox.drop(id)):
             raise _no_letter(id)
 
-    async def close(self) -> None:
-        """Stop: what is being sent gets a few seconds, and what is being answered is left to the next host."""
+    async def close(self, seconds: float = _ENDING) -> None:
+        """Stop: what is being sent gets *seconds*, and what is being answered is left to the next host."""
         if self._loop is None:
             return
+        now = asyncio.get_running_loop().time
+        end = now() + seconds
         self._loop.cancel()
         await asyncio.wait([self._loop])
         sending = [task for id, task in self._tasks.items() if id in self._sending]
@@ -196,12 +205,12 @@ class Channels:
             if id not in self._sending:
                 task.cancel()
         if sending:
-            await asyncio.wait(sending, timeout=_ENDING)
+            await asyncio.wait(sending, timeout=seconds)
         for task in sending:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks.values())
-        await self._running.close()
+        await self._running.close(max(end - now(), _LEAST_ENDING))
         await self._turns.close()
         self._loop = None
 
@@ -214,6 +223,12 @@ class Channels:
             await self._tell_stranger(message)
         self._wake.set()
         return is_new
+
+    async def _send_now(self, channel: str, conversation: str) -> None:
+        if (place := (channel, conversation)) in self._sending.values():
+            self._resumed.add(place)
+        if await self._outbox.hurry(channel, conversation):
+            self._wake.set()
 
     async def _tell_stranger(self, message: ChannelMessage) -> None:
         who = (message.channel, message.sender)
@@ -258,7 +273,7 @@ class Channels:
             if head["state"] == "sending":
                 await self._tell_uncertain(head)
             elif head["due_at"] <= now and self._running.get(head["channel"]) is not None:
-                self._sending.add(head["id"])
+                self._sending[head["id"]] = head["channel"], head["conversation"]
                 self._begin(head["id"], self._send(head))
 
     async def _look_at_parked(self) -> None:
@@ -286,7 +301,8 @@ class Channels:
 
     def _ended(self, id: str, task: "asyncio.Task[None]") -> None:
         del self._tasks[id]
-        self._sending.discard(id)
+        if (place := self._sending.pop(id, None)) is not None:
+            self._resumed.discard(place)
         self._wake.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._logger.warning("a message of a channel has to wait", exc_info=error)
@@ -386,6 +402,8 @@ class Channels:
         backoff = Backoff(_FIRST, _LONGEST, _JITTER)
         backoff.attempts = taken.attempts - 1
         seconds, why = max(backoff.next(), error.retry_after or 0.0), self._masker.mask(_words(error))
+        if (channel, taken.message.conversation) in self._resumed:
+            seconds = 0.0
         self._logger.info("channel %s: a message is sent again in %.0f s: %s", channel, seconds, why)
         await self._stored(lambda: self._outbox.settle(taken.id, "waiting", reason=why, seconds=seconds))
 

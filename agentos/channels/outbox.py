@@ -51,6 +51,10 @@ _RETRY = PlainSql(
     "UPDATE channel_outbox SET state = 'waiting', attempts = 0, due_at = :now, reason = NULL "
     "WHERE id = :id AND state IN ('dead', 'uncertain')"
 )
+_HURRY = PlainSql(
+    "UPDATE channel_outbox SET due_at = :now "
+    "WHERE channel = :channel AND conversation = :conversation AND state = 'waiting' AND due_at > :now"
+)
 _DROP = PlainSql("UPDATE channel_outbox SET state = 'dropped' WHERE id = :id AND state IN ('dead', 'uncertain')")
 _COUNTS = PlainSql("SELECT channel, state, COUNT(*) AS number FROM channel_outbox GROUP BY channel, state")
 
@@ -131,6 +135,11 @@ class Outbox:
         values: dict[str, Any] = {"id": id, "state": state, "reason": reason, "receipt": receipt}
         values |= {"due_at": float(self._clock()) + seconds, "owner": owner or self._store.instance}
         return await self._store.write(lambda connection: _SETTLE.changes(connection, **values)) == 1
+
+    async def hurry(self, channel: str, conversation: str) -> bool:
+        """Have what waits for a conversation sent now; False if nothing waits."""
+        values = {"channel": channel, "conversation": conversation, "now": float(self._clock())}
+        return await self._store.write(lambda connection: _HURRY.changes(connection, **values)) > 0
 
     # -- for people --------------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from agentos.stacks.entry import Entry
 from agentos.stacks.registry import Registry
 
 Deliver = Callable[[ChannelMessage], Awaitable[bool]]
+Resume = Callable[[str, str], Awaitable[None]]
+"""Has what waits for a conversation of a channel sent now."""
 _FIRST, _LONGEST, _JITTER = 1.0, 60.0, 0.2
 
 
@@ -26,12 +28,32 @@ class _RunningChannel:
     task: "asyncio.Task[None] | None" = None
 
 
-async def ask_channel(entry: Entry, threads: Threads, name: str, *given: Any) -> Outcome:
-    """Call a method of a channel, and return what it returned or raised."""
+class ChannelDelivery:
+    """What a channel is given at its start: it brings messages in, and says when somebody can be reached again."""
+
+    def __init__(self, channel: str, deliver: Deliver, resume: Resume) -> None:
+        self._channel = channel
+        self._deliver = deliver
+        self._resume = resume
+
+    async def __call__(self, message: ChannelMessage) -> bool:
+        """Keep a message, whatever channel it says it came by; False if it is known."""
+        if not isinstance(message, ChannelMessage):
+            raise TypeError(f"deliver: expected a ChannelMessage, got {type(message).__name__}")
+        return await self._deliver(attrs.evolve(message, channel=self._channel))
+
+    async def resume(self, conversation: str) -> None:
+        """Send what waits for *conversation* now, rather than when it would be tried again."""
+        await self._resume(self._channel, conversation)
+
+
+async def ask_channel(entry: Entry, threads: Threads, name: str, *given: Any, within: float | None = None) -> Outcome:
+    """Call a method of a channel, and return what it returned or raised; it has its own time, or *within* if less."""
+    seconds = channel_timeout(entry.payload)
     job = ForeignJob(
         partial(getattr(entry.payload, name), *given),
         is_async=True,
-        seconds=channel_timeout(entry.payload),
+        seconds=seconds if within is None else min(seconds, within),
         threads=threads,
         users=entry._slot.users,  # noqa: SLF001 - the slot is our own
     )
@@ -47,12 +69,14 @@ class RunningChannels:
         settings: Mapping[str, ChannelSettings],
         threads: Threads,
         deliver: Deliver,
+        resume: Resume,
         logger: MaskingLogger,
     ) -> None:
         self._registry = registry
         self._settings = settings
         self._threads = threads
         self._deliver = deliver
+        self._resume = resume
         self._logger = logger
         self._channels: dict[str, _RunningChannel] = {}
 
@@ -79,30 +103,25 @@ class RunningChannels:
 
     async def _start(self, one: _RunningChannel) -> None:
         backoff = Backoff(_FIRST, _LONGEST, _JITTER)
+        given = ChannelDelivery(one.entry.id, self._deliver, self._resume)
         while True:
-            _, error = await ask_channel(one.entry, self._threads, "start", partial(self._take_in, one.entry))
+            _, error = await ask_channel(one.entry, self._threads, "start", given)
             if error is None:
                 one.is_running = True
                 return
             self._logger.warning("channel %s could not be started and is tried again", one.entry.id, exc_info=error)
             await asyncio.sleep(backoff.next())
 
-    async def _take_in(self, entry: Entry, message: ChannelMessage) -> bool:
-        """Keep a message, whatever channel it says it came by; False if it is known."""
-        if not isinstance(message, ChannelMessage):
-            raise TypeError(f"deliver: expected a ChannelMessage, got {type(message).__name__}")
-        return await self._deliver(attrs.evolve(message, channel=entry.id))
-
-    async def _stop(self, one: _RunningChannel) -> None:
+    async def _stop(self, one: _RunningChannel, within: float | None = None) -> None:
         if one.task is not None and not one.task.done():
             one.task.cancel()
             await asyncio.wait([one.task])
         one.is_running = False
-        _, error = await ask_channel(one.entry, self._threads, "stop")
+        _, error = await ask_channel(one.entry, self._threads, "stop", within=within)
         if error is not None:
             self._logger.warning("channel %s raised when it was stopped", one.entry.id, exc_info=error)
 
-    async def close(self) -> None:
-        """Stop all of them."""
+    async def close(self, within: float) -> None:
+        """Stop all of them, side by side; what takes longer than *within* seconds is left behind."""
         channels, self._channels = self._channels, {}
-        await asyncio.gather(*(self._stop(one) for one in channels.values()))
+        await asyncio.gather(*(self._stop(one, within) for one in channels.values()))

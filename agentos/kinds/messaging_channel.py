@@ -3,7 +3,8 @@
 A payload is an object with `async start(deliver)`, `async send(message)`, which returns a receipt, and `async stop()`,
 and, if wanted, a `timeout` for each of them. `start` returns when the channel is at work. `await deliver(message)`
 returns when a message is stored: only then may the service be told that it arrived. `send` raises NotSentError if it
-is certain that nothing was sent; whatever else it raises leaves open whether the message arrived.
+is certain that nothing was sent; whatever else it raises leaves open whether the message arrived. After
+`await deliver.resume(conversation)` what waits for that conversation is sent at once.
 """
 
 from typing import Any

@@ -104,6 +104,59 @@ async def test_a_reply_that_was_not_sent_is_sent_again():
     assert len(post.sent) == 1
 
 
+async def test_a_channel_says_when_somebody_can_be_reached_again():
+    post = Post()
+    post.troubles = [not_sent(retry_after=100_000)]
+    async with on_channels(post, handler=lambda message, principal: f"to {message.text}") as (host,):
+        await post.deliver(message(1, "first"))
+        await post.until(lambda: not post.troubles)
+        await post.deliver(message(2, "other", conversation="c2"))
+        await post.until(lambda: post.sent)
+        await post.deliver.resume("c2")
+        while (await host.channels.known())[0].to_send != 1:
+            await asyncio.sleep(0.01)
+        assert [one.text for one in post.sent] == ["to other"]
+        await post.deliver.resume("c1")
+        await post.until(lambda: len(post.sent) == 2)
+
+    assert [one.text for one in post.sent] == ["to other", "to first"]
+
+
+async def test_somebody_who_can_be_reached_while_a_message_is_not_sent_has_it_at_once():
+    class Late(Post):
+        async def send(self, message):
+            if self.troubles:
+                await self.deliver.resume(message.conversation)
+            return await super().send(message)
+
+    post = Late()
+    post.troubles = [not_sent(retry_after=100_000)]
+    async with on_channels(post, handler=echo):
+        await post.deliver(message(1))
+        await post.until(lambda: post.sent)
+
+    assert [one.text for one in post.sent] == ["ann: hello"]
+
+
+async def test_to_start_costs_nothing_if_no_channel_is_on():
+    async with AgentOS(extension_manifest={"channels": {"post": {"enabled": False}}}) as host:
+        before = asyncio.all_tasks()
+        await host.channels.start()
+
+        assert asyncio.all_tasks() == before
+
+
+async def test_a_channel_that_does_not_stop_is_left_behind():
+    class Stubborn(Post):
+        timeout = 1000.0
+
+        async def stop(self):
+            await asyncio.Event().wait()
+
+    async with on_channels(Stubborn()) as (host,), asyncio.timeout(60):
+        await host.channels.close(0.1)
+
+
 async def test_a_reply_that_can_not_be_sent_is_kept_as_a_dead_letter_until_somebody_retries_it():
     post, told = Post(), []
     post.troubles = [not_sent(is_final=True)]

@@ -7,6 +7,7 @@ import click
 
 from agentos.cli.app import App, Fail, examples, run_async
 from agentos.cli.host_session import SHORT_ID, SHORTEST_ID, UNUSABLE, working_host
+from agentos.cli.started_channels import start_channels, turned_on
 from agentos.cli.terminal.harmless_text import one_line
 from agentos.cli.terminal.output import plain
 
@@ -59,23 +60,13 @@ async def list_(app: App) -> None:
 @channels.command(epilog=examples("agentos channels run"))
 @run_async
 async def run(app: App) -> None:
-    """Run the channels that the manifest turns on, until interrupted."""
+    """Run the channels that the manifest turns on, until interrupted. `agentos serve` runs them as well."""
     async with working_host(app) as host:
-        on = [one for one in await host.channels.known() if one.is_on]
-        if not on:
+        if not (on := turned_on(app)):
             raise Fail("no channel is turned on", code=UNUSABLE, hint="[channels.<id>] in the manifest turns one on")
-        for one in on:
-            _tell_gaps(app, one)
-        await host.channels.start()
-        app.out.note(f"running {', '.join(one.id for one in on)}; Ctrl-C ends")
+        await start_channels(app, host)
+        app.out.note(f"running {', '.join(on)}; Ctrl-C ends")
         await asyncio.Event().wait()
-
-
-def _tell_gaps(app: App, one: Any) -> None:
-    if one.pack is None:
-        app.out.warn(f"no pack that is in force offers the channel {one.id}; `agentos packs list` says more")
-    if one.answered_by == "handler":
-        app.out.warn(f"channel {one.id} names no model, so what comes in waits for a host with a handler")
 
 
 # -- dead letters ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from agentos.base.extras import import_extra
 from agentos.cli.app import App, Fail, app_of, examples, pass_app
 from agentos.cli.host_session import UNUSABLE, USAGE
+from agentos.cli.started_channels import served_channels
 from agentos.cli.terminal.harmless_text import counted
 from agentos.cli.terminal.log_output import FORMATS
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _file = click.Path(dir_okay=False)
 _NEVER = "never"
+_STOP = 5.0
+"""For how many seconds channels may finish when a server over stdin and stdout ends, as over HTTP."""
 
 
 @attrs.frozen(kw_only=True)
@@ -71,6 +74,7 @@ class _SearchThreshold(click.IntRange):
         "agentos serve --no-approvals-tools",
         "agentos serve --http --port 8000",
         "agentos serve --http --log-format json --metrics anybody",
+        "agentos serve --http --no-channels",
         "agentos serve --http --token-file tokens.json --bind 0.0.0.0 --url https://tools.example.com/mcp",
         "agentos serve --http --url https://tools.example.com/mcp --issuer https://login.example.com"
         " --jwks-url https://login.example.com/keys.json",
@@ -124,6 +128,11 @@ class _SearchThreshold(click.IntRange):
     is_flag=True,
     help="Offer no proposals_* tools: calls that wait are decided at the host, or where a client asks its user.",
 )
+@click.option(
+    "--no-channels",
+    is_flag=True,
+    help="Leave out the channels that the manifest turns on: another host runs them, or nobody.",
+)
 @click.pass_context
 def serve(
     context: click.Context,
@@ -131,6 +140,7 @@ def serve(
     stdio: bool,
     http: bool,
     no_approvals_tools: bool,
+    no_channels: bool,
     search_above: Any,
     log_format: str,
     **options: Any,
@@ -141,6 +151,8 @@ def serve(
     whom: one of the manifest's principals, with what it holds now. Without --token-file or --jwks-url only this machine
     is let in, for --principal. What you change meanwhile counts: overrides, secrets, principals, and which packs are
     enabled. Ends with SIGTERM, Ctrl-C, or when the client closes stdin.
+
+    The channels that the manifest turns on are run beside it, unless --no-channels says otherwise.
 
     Over HTTP there are also /health, /ready and /metrics. Clients are told that the server is called what the manifest
     has as its name.
@@ -156,12 +168,12 @@ def serve(
         "search_above": None if search_above == _NEVER else search_above,
     }
     if http:
-        app.run(_run_http(app, HTTPOptions(**options), shown))
+        app.run(_run_http(app, HTTPOptions(**options), shown, has_channels=not no_channels))
     else:
         _refuse_options_of_http(context)
         app.out  # noqa: B018 - made while descriptor 1 is still what sys.stdout was made for
         with _reserved_streams() as (stdin, stdout):
-            app.run(_serve_stdio(app, stdin, stdout, shown))
+            app.run(_serve_stdio(app, stdin, stdout, shown, has_channels=not no_channels))
 
 
 def _refuse_options_of_http(context: click.Context) -> None:
@@ -202,11 +214,14 @@ def _reserved_streams() -> Iterator[tuple[int, int]]:
             os.close(descriptor)
 
 
-async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, Any]) -> None:
+async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, Any], *, has_channels: bool) -> None:
     from agentos.cli.live_changes import followed
 
     server_module, stdio = _load("server.mcp_server"), _load("server.stdio")
-    async with followed(app) as (host, principals):
+    async with (
+        followed(app) as (host, principals),
+        _beside(app, host, _STOP, has_channels=has_channels, is_for_one=True),
+    ):
         server = server_module.MCPServer(host, principal=_caller(app, principals), name=_name(app), **shown)
         meant = ": this is for an MCP client to start; Ctrl-C ends it" if os.isatty(stdin) else ""
         app.out.note(f"serving {_count(app, host)} over stdin and stdout {_as_whom(app)}{meant}")
@@ -216,6 +231,15 @@ async def _serve_stdio(app: App, stdin: int, stdout: int, shown: Mapping[str, An
             await server.close()
     if ended_by == signal.SIGINT:
         raise KeyboardInterrupt
+
+
+def _beside(
+    app: App, host: "AgentOS", seconds: float, *, has_channels: bool, is_for_one: bool = False
+) -> contextlib.AbstractAsyncContextManager[None]:
+    """Return what runs beside a server: the channels, unless they are left out."""
+    if not has_channels:
+        return contextlib.nullcontext()
+    return served_channels(app, host, seconds=seconds, is_for_one=is_for_one)
 
 
 def _caller(app: App, principals: Mapping[str, "Principal"]) -> "Principal | Callable[[Any], Principal | None]":
@@ -242,7 +266,7 @@ def _count(app: App, host: "AgentOS") -> str:
 # -- HTTP --------------------------------------------------------------------------------------------------------------
 
 
-async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) -> None:
+async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any], *, has_channels: bool) -> None:
     from agentos.cli.live_changes import followed
 
     http = _load("http.serving")
@@ -253,7 +277,10 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any]) ->
     if options.token_file is not None:
         _tokens(options.token_file)
         _require_file(options.token_file)
-    async with followed(app) as (host, principals):
+    async with (
+        followed(app) as (host, principals),
+        _beside(app, host, limits.stop, has_channels=has_channels),
+    ):
         serving = http.serve_http(
             host,
             bind=options.bind,
