@@ -470,7 +470,8 @@ class Look:
 LOOKS = [
     Look("tools/list", '"name":"test_simple_text"', ("--strict",)),
     Look("tools/call", SIMPLE_TEXT, ("--tool-name", "test_simple_text")),
-    Look("tools/call", "proposals_apply", ("--tool-name", "test_streaming_elicitation"), code=5),
+    Look("tools/call", "proposals_apply", ("--tool-name", "test_streaming_elicitation")),
+    Look("tools/call", '"isError":true', ("--tool-name", "test_error_handling"), code=5),
     Look("prompts/list", '"name":"conformance:called"'),
     Look("resources/read", "What the conformance suite calls.", ("--uri", "agentos://packs/conformance")),
 ]
