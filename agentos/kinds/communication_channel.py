@@ -17,11 +17,9 @@ from agentos.model.descriptor import Descriptor
 from agentos.model.guarding import fault_of_parameters, fault_of_seconds
 from agentos.model.kind import Kind, declare_own_kind
 from agentos.payloads.foreign_job import is_async
-from agentos.payloads.held_calls import begun, taken_back
-from agentos.processes.backoff import Backoff
+from agentos.payloads.held_calls import kept, taken_back
 
 _TIMEOUT = 10.0
-_FIRST, _LONGEST, _JITTER = 0.1, 30.0, 0.2
 _METHODS = ("publish", "subscribe")
 
 
@@ -101,18 +99,8 @@ class _RemoteChannel:
 
     async def subscribe(self, topic: str, listener: Callable[[Any], Any]) -> Callable[[], Any]:
         """Subscribe, and again in a new process if the last one ended; raise if it can't be done at first."""
-        first = await begun(lambda began: self._subscribe(topic, listener, began))
-        lasting = asyncio.create_task(self._kept(topic, listener, first))
+        lasting = await kept(lambda began: self._subscribe(topic, listener, began))
         return lambda: taken_back(lasting)
-
-    async def _kept(self, topic: str, listener: Callable[[Any], Any], under_way: "asyncio.Future[Any]") -> None:
-        backoff = Backoff(_FIRST, _LONGEST, _JITTER)
-        while True:
-            try:
-                await under_way
-            except Exception:  # noqa: BLE001 - the process ended, or the pack's function did: it is asked again
-                await asyncio.sleep(backoff.next())
-            under_way = asyncio.ensure_future(self._subscribe(topic, listener, backoff.reset))
 
 
 COMMUNICATION_CHANNEL = declare_own_kind(
