@@ -85,4 +85,11 @@ CURATED: tuple[CuratedPack, ...] = (
     CuratedPack("cache", "calls", "answers of tools that only read, kept for a while"),
     CuratedPack("retry", "calls", "tools that fail now and then tried again, those that go on failing left alone"),
     CuratedPack("notify", CHANNELS, "messages to the targets that the operator names", secrets=("apprise.urls",)),
+    CuratedPack(
+        "email",
+        CHANNELS,
+        "a mailbox that people write to, and tools to read it and to send mail",
+        secrets=("email.smtpHost", "email.imapHost", "email.imapUser", "email.imapPassword"),
+        optional_secrets=("email.smtpUser", "email.smtpPassword"),
+    ),
 )
