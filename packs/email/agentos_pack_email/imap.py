@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import attrs
 from imap_tools import BaseMailBox, ImapToolsError
 
+from agentos_pack_email.mails import MailError
 from agentos_pack_email.settings import Options, Server, ServerError
 
 T = TypeVar("T")
@@ -25,6 +26,8 @@ MOST_FOUND = 20_000
 _IDLE_SECONDS = 300.0
 _OVERHEAD = 8_000_000
 """How many bytes a server may say in one step, besides a whole mail."""
+_LINE_COST = 200
+"""For how many bytes a line counts besides its own: to read one takes longer than to read what is in it."""
 _GOODBYE_SECONDS = 2.0
 _LISTED_FIELDS = "(FROM TO SUBJECT DATE MESSAGE-ID REFERENCES IN-REPLY-TO AUTHENTICATION-RESULTS)"
 _MESSAGE = re.compile(rb"[0-9]+ \(")
@@ -71,8 +74,11 @@ class _Bounded:
 
     def readline(self) -> bytes:
         """Read a line."""
-        line: bytes = super().readline()  # type: ignore[misc]
-        self._count(len(line))
+        try:
+            line: bytes = super().readline()  # type: ignore[misc]
+        except imaplib.IMAP4.error:
+            raise imaplib.IMAP4.abort("a line has no end") from None
+        self._count(len(line) + _LINE_COST)
         return line
 
     def _count(self, size: int) -> None:
@@ -101,7 +107,7 @@ class MailSession(BaseMailBox):
             self._log_in()
             self.folder.set(options.folder, readonly=not can_write)
         except BaseException:
-            self.client.shutdown()
+            _drop(self.client)
             raise
 
     def _get_mailbox_client(self) -> imaplib.IMAP4:
@@ -115,7 +121,7 @@ class MailSession(BaseMailBox):
             try:
                 client.starttls(context)
             except BaseException:
-                client.shutdown()
+                _drop(client)
                 raise
             self._opened(client.sock)
         return client
@@ -191,6 +197,12 @@ class MailSession(BaseMailBox):
         return answer[1]
 
 
+def _drop(client: imaplib.IMAP4) -> None:
+    """Close a client's socket, whatever state it is in: after a failed handshake it is not its own any more."""
+    with contextlib.suppress(Exception):
+        client.shutdown()
+
+
 def fetched(answer: Iterable[Any]) -> dict[int, Fetched]:
     """Return what a FETCH was answered with, by UID; what it does not name in full is left out."""
     records: list[tuple[bytes, bytes]] = []
@@ -263,6 +275,8 @@ class MailboxConnection:
             if self._session is None:
                 self._session = MailSession(self._server, self._options, self._note, can_write=self._can_write)
             return work(self._session)
+        except (ServerError, MailError):
+            raise
         except Exception as error:  # noqa: BLE001 - foreign code on what a foreign server says
             raise ServerError(f"IMAP: {_words(error)}") from None
 
@@ -273,14 +287,11 @@ class MailboxConnection:
 
     def _dispose(self) -> None:
         if self._session is not None:
-            with contextlib.suppress(Exception):
-                self._session.client.shutdown()
+            _drop(self._session.client)
 
 
 def _words(error: Exception) -> str:
     """Say what went wrong in words of our own: what a server says may repeat what it was told."""
-    if isinstance(error, ServerError):
-        return str(error).removeprefix("IMAP: ")
     if isinstance(error, ssl.SSLCertVerificationError):
         return "the server's certificate is not one that is trusted; see the option caFile"
     if isinstance(error, TimeoutError):

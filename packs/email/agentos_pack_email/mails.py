@@ -30,7 +30,11 @@ _LINE = 300
 _NAME = 200
 
 
-class UnreadableError(ValueError):
+class MailError(ValueError):
+    """A mail that can't be shown, in words for whoever asked for it."""
+
+
+class UnreadableError(MailError):
     """A mail that can't be read: it is nested too deep, or has too many parts."""
 
 

@@ -13,7 +13,7 @@ from imap_tools import AND
 from agentos import Schema, Tool, ToolContext, tool
 from agentos_pack_email.addresses import is_address, is_allowed
 from agentos_pack_email.imap import Fetched, MailboxConnection, MailSession
-from agentos_pack_email.mails import ids_in, read_head, read_mail
+from agentos_pack_email.mails import MailError, ids_in, read_head, read_mail
 from agentos_pack_email.outgoing import MAX_SUBJECT, Outgoing, one_line, transmit
 from agentos_pack_email.settings import Options, ReadSecret, imap_server, own_address, smtp_server
 from agentos_pack_email.trust import is_verified
@@ -229,9 +229,9 @@ class EmailTools:
     def _read(self, session: MailSession, validity: int, uid: int) -> tuple[dict[str, Any], list[AttachmentInfo]]:
         size = session.size(uid) if validity == session.validity else None
         if size is None:
-            raise LookupError("id: there is no such mail any more; list or search again")
+            raise MailError("id: there is no such mail any more; list or search again")
         if size > self.options.max_message_bytes:
-            raise LookupError(f"id: the mail has {size:,} bytes, more than the operator allows")
+            raise MailError(f"id: the mail has {size:,} bytes, more than the operator allows")
         whole = session.whole(uid)
         mail = read_mail(whole.data if whole is not None else b"", self.options)
         facts = {

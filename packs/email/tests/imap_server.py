@@ -50,7 +50,10 @@ class ImapServer:
         self.encrypted_logins = 0
         self.troubles = []
         """Functions of a command's name that say, by True, to cut the connection before it is answered."""
-        self.flood = None
+        self.flood = ()
+        """What is said before each FETCH is answered."""
+        self.is_silent = False
+        """Whether no FETCH is answered."""
         self.changed = asyncio.Condition()
         self.talks = {}
 
@@ -231,18 +234,16 @@ class Session:
 
     async def do_uid_fetch(self, words):
         wanted = {int(uid) for uid in words[0].split(b",")}
-        if self.server.flood is not None:
-            await self._flood()
+        for chunk in self.server.flood:
+            self.writer.write(chunk)
+            await self.writer.drain()
+        if self.server.is_silent:
+            await asyncio.Event().wait()
         for number, kept in enumerate(self.server.mails, 1):
             if kept.uid in wanted:
                 parts = [self._part(kept, item) for item in words[1]]
                 self.say(b"* %d FETCH (" % number + b" ".join(parts) + b")")
         return "OK done"
-
-    async def _flood(self):
-        for chunk in self.server.flood:
-            self.writer.write(chunk)
-            await self.writer.drain()
 
     def _part(self, kept, item):
         upper = item.upper()
