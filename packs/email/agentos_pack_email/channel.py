@@ -103,7 +103,7 @@ class EmailChannel:
         return self._options.fault_of_trust()
 
     def _connect(self) -> MailboxConnection:
-        return MailboxConnection(imap_server(self._options, self._secret), self._options, can_write=True)
+        return MailboxConnection(partial(imap_server, self._options, self._secret), self._options, can_write=True)
 
     def _remember(self, mail: Mail) -> None:
         self._origins[mail.id] = origin_of(mail)

@@ -98,6 +98,8 @@ class _TlsClient(_Bounded, imaplib.IMAP4_SSL):
 class MailSession(BaseMailBox):
     """A mailbox with one folder open. Every method blocks."""
 
+    _validity = 0
+
     def __init__(self, server: Server, options: Options, opened: Callable[[Any], None], *, can_write: bool) -> None:
         self._server = server
         self._options = options
@@ -138,7 +140,7 @@ class MailSession(BaseMailBox):
         last = said[-1] if said else None
         if isinstance(last, bytes) and last.isdigit():
             self._validity = int(last)
-        return getattr(self, "_validity", 0)
+        return self._validity
 
     def find(self, criteria: object) -> list[int]:
         """Return the UIDs of the mails that fit, oldest first; of very many the newest."""
@@ -226,7 +228,7 @@ def fetched(answer: Iterable[Any]) -> dict[int, Fetched]:
 class MailboxConnection:
     """A connection to a mailbox, made when it is first used. What goes wrong is a ServerError without any secret."""
 
-    def __init__(self, server: Server, options: Options, *, can_write: bool = False) -> None:
+    def __init__(self, server: Callable[[], Server], options: Options, *, can_write: bool = False) -> None:
         self._server = server
         self._options = options
         self._can_write = can_write
@@ -237,7 +239,8 @@ class MailboxConnection:
 
     async def run(self, work: Callable[[MailSession], T], *, idles: bool = False) -> T:
         """Do *work* with the session on its thread. Whoever stops waiting ends the connection."""
-        future = asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
+        server = self._server() if self._session is None else None
+        future = asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, server)
         seconds = self._options.timeout + (_IDLE_SECONDS if idles else 0)
         try:
             async with asyncio.timeout(seconds):
@@ -270,10 +273,12 @@ class MailboxConnection:
             self._thread.submit(self._dispose)
             self._thread.shutdown(wait=False)
 
-    def _work(self, work: Callable[[MailSession], T]) -> T:
+    def _work(self, work: Callable[[MailSession], T], server: Server | None) -> T:
         try:
             if self._session is None:
-                self._session = MailSession(self._server, self._options, self._note, can_write=self._can_write)
+                if server is None:
+                    raise ServerError("IMAP: the connection was ended")
+                self._session = MailSession(server, self._options, self._note, can_write=self._can_write)
             return work(self._session)
         except (ServerError, MailError):
             raise

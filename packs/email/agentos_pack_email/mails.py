@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from email import message_from_bytes
 from email.errors import HeaderParseError
 from email.header import decode_header
@@ -77,15 +77,28 @@ class Mail:
 
 
 def read_head(data: bytes) -> Mail:
-    """Read a mail's header alone."""
-    return _mail(_parsed(data), data)
+    """Read a mail's header alone. Raise UnreadableError for one that is made to be unreadable."""
+    return _guarded(lambda: _mail(message_from_bytes(data), data))
 
 
 def read_mail(data: bytes, options: Options) -> Mail:
-    """Read a whole mail, within the bounds of *options*."""
+    """Read a whole mail, within the bounds of *options*. Raise UnreadableError for one that can't be read."""
+    return _guarded(lambda: _whole(data, options))
+
+
+def _guarded(read: Callable[[], Mail]) -> Mail:
+    try:
+        return read()
+    except MailError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever the parser raises on a mail that is made for it: others come after it
+        raise UnreadableError("it can't be parsed") from None
+
+
+def _whole(data: bytes, options: Options) -> Mail:
     if sum(1 for _ in zip(_NESTING.finditer(data), range(_MOST_NESTED + 1), strict=False)) > _MOST_NESTED:
         raise UnreadableError("it is nested too deep")
-    message = _parsed(data)
+    message = message_from_bytes(data)
     parts = list(_leaves(message))
     text = clip(_text_of(parts, with_quotes=options.keep_quotes), options.max_text)
     attached = tuple(_attached(parts, options.max_attached_bytes))
@@ -103,13 +116,6 @@ def ids_in(field: str) -> list[str]:
 
 
 # -- the header ------------------------------------------------------------------------------------------------------
-
-
-def _parsed(data: bytes) -> Message:
-    try:
-        return message_from_bytes(data)
-    except (RecursionError, ValueError, LookupError):  # what the parser raises on mails that are made for it
-        raise UnreadableError("it can't be parsed") from None
 
 
 def _mail(message: Message, data: bytes) -> Mail:
@@ -269,9 +275,6 @@ def _attached(parts: Sequence[Message], most_bytes: int) -> Iterator[Attached]:
 
 
 def _file_name(part: Message) -> str:
-    try:
-        found = part.get_filename() or ""
-    except (ValueError, LookupError, TypeError):  # a name in a charset that there is not
-        found = ""
+    found = part.get_filename() or ""
     text = "".join(char if char.isprintable() else " " for char in plain(" ".join(found[:_FIELD].split())))
     return clip(text.rpartition("/")[2].rpartition("\\")[2].strip(), _NAME).text or "attachment"

@@ -10,7 +10,7 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
 from email.utils import format_datetime, localtime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 from agentos_pack_common import clip, plain
@@ -22,6 +22,8 @@ from agentos_pack_email.settings import Server
 
 if TYPE_CHECKING:
     from aiosmtplib import SMTP
+
+Step = Literal["login", "envelope", "mail"]
 
 MAX_SUBJECT = 200
 _MOST_REFERENCES = 20
@@ -125,14 +127,18 @@ async def transmit(server: Server, mail: Outgoing, seconds: float) -> str:
     """
     data = bytes_of(mail)
     client = _client(server, mail, seconds)
-    is_handed_over = False
+    step: Step = "login"
     try:
         async with asyncio.timeout(seconds):
-            await _prepare(client, server, mail)
-            is_handed_over = True
+            await _log_in(client, server)
+            step = "envelope"
+            await client.mail(mail.sender)
+            for one in mail.recipients:
+                await client.rcpt(one)
+            step = "mail"
             await client.data(data)
     except Exception as error:  # noqa: BLE001 - foreign code on what a foreign server says
-        raise _failure(error, is_handed_over=is_handed_over, seconds=seconds) from None
+        raise _failure(error, step, seconds) from None
     finally:
         await _leave(client)
     return mail.id
@@ -152,18 +158,14 @@ def _client(server: Server, mail: Outgoing, seconds: float) -> "SMTP":
     )
 
 
-async def _prepare(client: "SMTP", server: Server, mail: Outgoing) -> None:
-    """Do everything that comes before the mail itself."""
+async def _log_in(client: "SMTP", server: Server) -> None:
     await client.connect()
     if server.user is not None and server.password is not None:
         await client.login(server.user, server.password)
-    await client.mail(mail.sender)
-    for one in mail.recipients:
-        await client.rcpt(one)
 
 
-def _failure(error: Exception, *, is_handed_over: bool, seconds: float) -> Exception:
-    """Say what an error means for the mail."""
+def _failure(error: Exception, step: Step, seconds: float) -> Exception:
+    """Say what an error means for the mail. A refusal is final if it is of the mail, not of whoever logs in."""
     from aiosmtplib import SMTPAuthenticationError, SMTPResponseException
 
     code = error.code if isinstance(error, SMTPResponseException) else 0
@@ -171,9 +173,10 @@ def _failure(error: Exception, *, is_handed_over: bool, seconds: float) -> Excep
         return UnsentError(f"SMTP: the login was refused ({code}); check email.smtpUser and email.smtpPassword")
     if isinstance(error, SMTPResponseException) and _TRANSIENT <= code < _BEYOND:
         said = clip(" ".join(plain(str(error.message)).split()), _WORDS).text
-        return UnsentError(f"SMTP: the server refused with {code}: {said}", is_final=code >= _PERMANENT)
+        is_final = code >= _PERMANENT and step != "login"
+        return UnsentError(f"SMTP: the server refused with {code}: {said}", is_final=is_final)
     why = _words(error, seconds)
-    if is_handed_over:
+    if step == "mail":
         return UncertainError(f"SMTP: {why} after the mail was handed over; it may have been sent")
     return UnsentError(f"SMTP: {why}; nothing was sent")
 

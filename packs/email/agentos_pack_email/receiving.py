@@ -41,7 +41,7 @@ def why_refused(mail: Mail, options: Options, own: str) -> str | None:
 
 
 def look_at(session: MailSession, uid: int, options: Options, own: str) -> Mail | str | None:
-    """Read a mail, its header first; return why it is refused instead, or None if it is gone."""
+    """Read a mail, its header first; return why it is refused in place of it, or None if it is gone."""
     head = session.head(uid)
     if head is None:
         return None
@@ -54,8 +54,11 @@ def look_at(session: MailSession, uid: int, options: Options, own: str) -> Mail 
         if whole is None:
             return None
         mail = read_mail(whole.data, options)
+        as_message(mail)
     except UnreadableError as error:
         return str(error)
+    except ValueError:  # it is not for a channel; were it tried later, it would hold up those behind it
+        return "it can't be a message of a channel"
     return why_refused(mail, options, own) or mail
 
 
@@ -115,9 +118,9 @@ class Receiver:
         self._passed: dict[int, float] = {}
         """The unread mails that are left alone, and until when, by their UID."""
 
-    async def run(self, deliver: Deliver, connection: MailboxConnection) -> None:
-        """Take mails in until cancelled, first by *connection*."""
-        pause = _FIRST_PAUSE
+    async def run(self, deliver: Deliver, first: MailboxConnection) -> None:
+        """Take mails in until cancelled, by the connection *first* as long as it lasts."""
+        pause, connection = _FIRST_PAUSE, first
         while True:
             try:
                 while True:

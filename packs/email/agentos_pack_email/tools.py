@@ -4,6 +4,7 @@ import datetime as dt
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import attrs
@@ -199,7 +200,7 @@ class EmailTools:
     # -- the mailbox -----------------------------------------------------------------------------------------------
 
     async def _asked(self, work: Callable[[MailSession], T]) -> T:
-        connection = MailboxConnection(imap_server(self.options, self.secret), self.options)
+        connection = MailboxConnection(partial(imap_server, self.options, self.secret), self.options)
         try:
             return await connection.run(work)
         finally:
@@ -215,7 +216,10 @@ class EmailTools:
         return await self._asked(look)
 
     def _summary(self, validity: int, row: Fetched) -> MailSummary:
-        mail = read_head(row.data)
+        try:
+            mail = read_head(row.data)
+        except MailError:
+            mail = read_head(b"Subject: (this mail can't be read)\r\n\r\n")
         return MailSummary(
             id=f"{validity}-{row.uid}",
             sender=mail.from_field,
@@ -233,7 +237,9 @@ class EmailTools:
         if size > self.options.max_message_bytes:
             raise MailError(f"id: the mail has {size:,} bytes, more than the operator allows")
         whole = session.whole(uid)
-        mail = read_mail(whole.data if whole is not None else b"", self.options)
+        if whole is None:
+            raise MailError("id: the mail was taken away just now; list or search again")
+        mail = read_mail(whole.data, self.options)
         facts = {
             "message_id": mail.id if mail.id.startswith("<") else "",
             "sender": mail.from_field,

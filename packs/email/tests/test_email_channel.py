@@ -94,7 +94,7 @@ async def test_what_the_host_could_not_store_stays_unread_and_comes_again(mailbo
     came = []
 
     def connect():
-        return MailboxConnection(server, options, can_write=True)
+        return MailboxConnection(lambda: server, options, can_write=True)
 
     async def deliver(message):
         came.append(is_seen(kept))
@@ -352,6 +352,16 @@ async def test_a_mail_that_is_refused_for_now_is_sent_again(mailbox, smtp, hosti
         letters = await host.channels.letters()
 
     assert (len(smtp.raw), letters) == (1, [])
+
+
+async def test_a_mail_that_breaks_its_reader_holds_up_nobody(mailbox, smtp, hosting, mail):
+    deep = "".join(f"--b{n}\nContent-Type: multipart/mixed; boundary=b{n + 1}\n\n" for n in range(200))
+    broken = await mailbox.add(mail(deep, id="<deep@example.org>", kind="multipart/mixed; boundary=b0"))
+    await mailbox.add(mail())
+    async with hosting(echo):
+        await smtp.until(lambda: smtp.raw)
+
+    assert (is_seen(broken), smtp.mails[0]["In-Reply-To"]) == (False, "<1@example.org>")
 
 
 async def test_a_mail_that_is_refused_for_good_is_a_dead_letter(mailbox, smtp, hosting, mail, letters):
