@@ -76,6 +76,12 @@ class ImapServer:
         self.cut()
         await self._tell()
 
+    def recreate(self):
+        """Make the folder anew and empty: its UIDs begin again, under another UIDVALIDITY."""
+        self.validity += 1
+        self.mails, self.next_uid = [], 1
+        self.cut()
+
     def cut(self):
         """Break every connection."""
         for writer in list(self.talks.values()):

@@ -154,6 +154,18 @@ async def test_other_uids_after_a_reconnect_make_no_second_answer(mailbox, smtp,
     assert mailbox.logins >= 2
 
 
+async def test_a_uid_that_means_another_mail_now_is_looked_at_again(mailbox, smtp, hosting, mail):
+    refused = await mailbox.add(mail(id="<list@example.org>", headers=["List-Id: <x>"]))
+    async with hosting(echo):
+        await mailbox.until(lambda: "IDLE" in mailbox.commands)
+        mailbox.recreate()
+        kept = await mailbox.add(mail(id="<2@example.org>"))
+        await smtp.until(lambda: smtp.raw)
+
+    assert kept.uid == refused.uid
+    assert smtp.mails[0]["In-Reply-To"] == "<2@example.org>"
+
+
 @pytest.mark.parametrize("when", ["UID FETCH", "UID STORE", "IDLE"])
 async def test_a_connection_that_is_lost_is_made_anew(mailbox, smtp, hosting, mail, when):
     left = [True]
