@@ -146,6 +146,7 @@ class MailSession(BaseMailBox):
         """Return the UIDs of the mails that fit, oldest first; of very many the newest."""
         self._begin()
         self.client.noop()
+        self.client.response("EXISTS")  # what was told until now is found below
         text = str(criteria)
         found = self.uids(text.encode(), charset=None if text.isascii() else "UTF-8")
         return sorted(int(uid) for uid in found if uid.isdigit())[-MOST_FOUND:]
@@ -180,9 +181,25 @@ class MailSession(BaseMailBox):
         return "IDLE" in self.client.capabilities
 
     def wait(self) -> None:
-        """Wait until the server tells of something, or for a while."""
+        """Wait until the server tells of something, or for a while; not at all if it did since `find`."""
         self._begin()
-        self.idle.wait(timeout=_IDLE_SECONDS)
+        if self.client.response("EXISTS")[1][-1] is not None:
+            return
+        with self.idle as idle:
+            if not self._has_more():
+                idle.poll(timeout=_IDLE_SECONDS)
+
+    def _has_more(self) -> bool:
+        """Tell whether what the server said was read already, with what came before it: polling would not see that."""
+        client: Any = self.client
+        before = client.sock.gettimeout()
+        client.sock.settimeout(0)
+        try:
+            return bool((client._file if hasattr(client, "_file") else client.file).peek(1))  # noqa: SLF001 - 3.14's name
+        except OSError:  # nothing is there, as TLS tells it
+            return False
+        finally:
+            client.sock.settimeout(before)
 
     def _fetch(self, uids: Iterable[int], what: str) -> dict[int, Fetched]:
         self._begin()

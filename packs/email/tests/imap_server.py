@@ -61,10 +61,15 @@ class ImapServer:
 
     async def add(self, data, *, day=None):
         """Put a mail into the folder, and tell those who idle."""
+        kept = self.put(data, day=day)
+        await self._tell()
+        return kept
+
+    def put(self, data, *, day=None):
+        """Put a mail into the folder; whoever is connected is told with the answer to the next command."""
         kept = Kept(self.next_uid, data, day or dt.datetime.now(dt.UTC).date())
         self.next_uid += 1
         self.mails.append(kept)
-        await self._tell()
         return kept
 
     async def renumber(self):
@@ -137,11 +142,18 @@ class Session:
         self.is_open = True
         self.is_encrypted = server.is_implicit
         self.can_write = False
-        self.told = 0
+        self.told = None
+
+    def news(self):
+        """Return the line that tells how many mails there are, if that was not told yet; before SELECT it is not."""
+        number = len(self.server.mails)
+        if self.told in (None, number):
+            return []
+        self.told = number
+        return [f"* {number} EXISTS"]
 
     def say(self, *lines):
-        for line in lines:
-            self.writer.write((line if isinstance(line, bytes) else line.encode()) + b"\r\n")
+        self.writer.write(b"".join((line if isinstance(line, bytes) else line.encode()) + b"\r\n" for line in lines))
 
     async def run(self):
         self.say("* OK ready")
@@ -158,7 +170,7 @@ class Session:
                 return
             known = getattr(self, "do_" + name.lower().replace(" ", "_"), None)
             said = "BAD unknown" if known is None else await known(words[1:])
-            self.say(tag + b" " + said.encode())
+            self.say(*self.news(), tag + b" " + said.encode())
             await self.writer.drain()
             if said == "OK begin TLS":
                 await self.encrypt()
@@ -208,17 +220,15 @@ class Session:
         return "OK done"
 
     async def do_idle(self, _):
-        self.say("+ idling")
+        self.say("+ idling", *self.news())
         await self.writer.drain()
         done = asyncio.ensure_future(self.reader.readuntil(b"\r\n"))
         await self.server._tell()
         try:
             while not done.done():
-                if len(self.server.mails) != self.told:
-                    self.told = len(self.server.mails)
-                    self.say(f"* {self.told} EXISTS")
-                    await self.writer.drain()
-                news = asyncio.ensure_future(self._news())
+                self.say(*self.news())
+                await self.writer.drain()
+                news = asyncio.ensure_future(self._changed())
                 await asyncio.wait([done, news], return_when=asyncio.FIRST_COMPLETED)
                 news.cancel()
                 await asyncio.gather(news, return_exceptions=True)
@@ -227,7 +237,7 @@ class Session:
             done.cancel()
             await asyncio.gather(done, return_exceptions=True)
 
-    async def _news(self):
+    async def _changed(self):
         async with self.server.changed:
             await self.server.changed.wait_for(lambda: len(self.server.mails) != self.told)
 

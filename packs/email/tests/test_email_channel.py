@@ -48,6 +48,28 @@ async def test_a_mail_that_comes_while_the_channel_waits_is_taken_by_idle(mailbo
     assert smtp.mails[0].get_content().splitlines() == ["ann: Subject: Tea", "", "Hello"]
 
 
+@pytest.mark.parametrize("moment", [("UID STORE", False), ("UID STORE", True), ("IDLE", False), ("IDLE", True)])
+async def test_a_mail_that_comes_at_any_moment_is_not_waited_for(
+    serve_imap, smtp, hosting, mail, tls, certificate, moment
+):
+    """It is told with the answer to another command, or in one breath with the beginning of IDLE."""
+    when, is_encrypted = moment
+    context, mode = (tls, "implicit") if is_encrypted else (None, "none")
+    mailbox = serve_imap(tls=context, is_implicit=is_encrypted)
+    left = [mail("two", id="<2@example.org>")]
+
+    def comes(name):
+        if name == when and left:
+            mailbox.put(left.pop())
+
+    mailbox.troubles.append(comes)
+    mailbox.put(mail("one"))
+    async with mailbox.serving(), hosting(echo, imap=mailbox, imapTls=mode, caFile=str(certificate)):
+        await smtp.until(lambda: len(smtp.raw) == 2)
+
+    assert mailbox.logins == 1
+
+
 async def test_a_server_without_idle_is_polled(serve_imap, smtp, hosting, mail):
     async with serve_imap(idles=False).serving() as mailbox, hosting(echo, imap=mailbox):
         await mailbox.until(lambda: any("UID SEARCH" in one.upper() for one in mailbox.commands))
