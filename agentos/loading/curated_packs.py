@@ -86,4 +86,11 @@ CURATED: tuple[CuratedPack, ...] = (
     CuratedPack("retry", "calls", "tools that fail now and then tried again, those that go on failing left alone"),
     CuratedPack("webchat", CHANNELS, "a page to talk to an agent on", permissions=("http:public",)),
     CuratedPack("notify", CHANNELS, "messages to the targets that the operator names", secrets=("apprise.urls",)),
+    CuratedPack(
+        "email",
+        CHANNELS,
+        "a mailbox that people write to, and tools to read it and to send mail",
+        secrets=("email.smtpHost", "email.imapHost", "email.imapUser", "email.imapPassword"),
+        optional_secrets=("email.smtpUser", "email.smtpPassword"),
+    ),
 )

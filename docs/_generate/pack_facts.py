@@ -131,7 +131,8 @@ def options_of(pack: Path, folder: str) -> dict[str, Any]:
 
 def _with_folder(value: Any, folder: str) -> Any:
     if isinstance(value, str):
-        return re.sub(r"\{\w+\}", "9", value.replace("{tmp}", folder))
+        filled = value.replace("{tmp}", folder)
+        return 9 if re.fullmatch(r"\{\w+\}", filled) else re.sub(r"\{\w+\}", "9", filled)
     if isinstance(value, list):
         return [_with_folder(one, folder) for one in value]
     return {key: _with_folder(one, folder) for key, one in value.items()} if isinstance(value, dict) else value
