@@ -85,4 +85,5 @@ CURATED: tuple[CuratedPack, ...] = (
     CuratedPack("cache", "calls", "answers of tools that only read, kept for a while"),
     CuratedPack("retry", "calls", "tools that fail now and then tried again, those that go on failing left alone"),
     CuratedPack("notify", CHANNELS, "messages to the targets that the operator names", secrets=("apprise.urls",)),
+    CuratedPack("telegram", CHANNELS, "a bot on Telegram that people write to", secrets=("telegram.botToken",)),
 )
