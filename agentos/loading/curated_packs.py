@@ -86,4 +86,11 @@ CURATED: tuple[CuratedPack, ...] = (
     CuratedPack("retry", "calls", "tools that fail now and then tried again, those that go on failing left alone"),
     CuratedPack("notify", CHANNELS, "messages to the targets that the operator names", secrets=("apprise.urls",)),
     CuratedPack("telegram", CHANNELS, "a bot on Telegram that people write to", secrets=("telegram.botToken",)),
+    CuratedPack(
+        "slack",
+        CHANNELS,
+        "an app on Slack that people write to",
+        secrets=("slack.botToken", "slack.signingSecret"),
+        permissions=("http:public",),
+    ),
 )

@@ -127,7 +127,7 @@ def hosting(bot):
     """Return a context manager for a host with the pack, on the Bot API of ours, which echoes what it is told."""
 
     @asynccontextmanager
-    async def host(*, handler=None, token=TOKEN, channels=True, chats=None, **options):
+    async def host(*, handler=None, token=TOKEN, channels=True, chats=None, mode="auto", **options):
         entry = {
             "module": "agentos_pack_telegram",
             "options": {"baseUrl": bot.url, "poll": 20, "chats": chats or {}, **options},
@@ -142,7 +142,8 @@ def hosting(bot):
         async def echo(message, principal):
             return f"{principal.id}: {message.text}"
 
-        async with AgentOS(extension_manifest=manifest, extension_secrets={"telegram.botToken": token}) as made:
+        secrets = {"telegram.botToken": token}
+        async with AgentOS(extension_manifest=manifest, extension_secrets=secrets, mode=mode) as made:
             made.channels.handle(handler or echo)
             if channels:
                 await made.channels.start()

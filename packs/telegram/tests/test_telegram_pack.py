@@ -35,12 +35,13 @@ async def test_the_tool_writes_to_nobody_else(hosting, bot):
     assert all("is not known; chats are ops, topic" in one.content for one in results)
 
 
-async def test_a_dry_run_sends_nothing(hosting, bot):
-    async with hosting(channels=False, chats=CHATS) as host:
-        call = ToolCall("telegram_send", {"chat": "ops", "text": "hello"}, dry_run=True)
-        result = await host.tools.process_tool_call(call)
+async def test_the_tool_asks_first(hosting, bot):
+    async with hosting(channels=False, chats=CHATS, mode="approve") as host:
+        result = await send(host)
+        (proposal,) = await host.approvals.pending()
 
-    assert (result.output["would"], bot.asked) == ("send to ops by Telegram now", [])
+    assert (result.error.type, bot.asked) == ("ApprovalRequired", [])
+    assert proposal.preview == {"would": "send to ops by Telegram now", "text": "hello"}
 
 
 @pytest.mark.parametrize(
