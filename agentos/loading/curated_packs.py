@@ -93,4 +93,12 @@ CURATED: tuple[CuratedPack, ...] = (
         secrets=("email.smtpHost", "email.imapHost", "email.imapUser", "email.imapPassword"),
         optional_secrets=("email.smtpUser", "email.smtpPassword"),
     ),
+    CuratedPack("telegram", CHANNELS, "a bot on Telegram that people write to", secrets=("telegram.botToken",)),
+    CuratedPack(
+        "slack",
+        CHANNELS,
+        "an app on Slack that people write to",
+        secrets=("slack.botToken", "slack.signingSecret"),
+        permissions=("http:public",),
+    ),
 )

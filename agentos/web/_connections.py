@@ -17,7 +17,7 @@ import httpcore
 import httpx
 
 from agentos.web._addresses import Address
-from agentos.web._outgoing import OutgoingRequest
+from agentos.web._outgoing import Departure, OutgoingRequest
 from agentos.web._urls import Target
 from agentos.web.reach_policy import WebPolicy
 from agentos.web.web_errors import WebError, host_name, refused
@@ -101,7 +101,11 @@ class ConnectionPool:
         )
 
     async def exchange(
-        self, outgoing: OutgoingRequest, target: Target, read: Callable[[httpcore.Response], Awaitable[T]]
+        self,
+        outgoing: OutgoingRequest,
+        target: Target,
+        departure: Departure,
+        read: Callable[[httpcore.Response], Awaitable[T]],
     ) -> T:
         """Send one request and *read* the answer; what httpcore raises on the way becomes a WebError."""
         request = httpcore.Request(
@@ -111,6 +115,7 @@ class ConnectionPool:
             ),
             headers=outgoing.lines(target, self._policy.user_agent),
             content=outgoing.body,
+            extensions={"trace": departure.note},
         )
         try:
             response = await self._pool.handle_async_request(request)

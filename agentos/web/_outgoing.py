@@ -62,6 +62,18 @@ class OutgoingRequest:
         return attrs.evolve(self, headers=tuple(pair for pair in self.headers if pair[0].lower() in _KEPT))
 
 
+@attrs.define
+class Departure:
+    """Whether anything of a request has left."""
+
+    is_sent: bool = False
+
+    async def note(self, event: str, _: Mapping[str, Any]) -> None:
+        """Take what httpcore says that it does; a connection and its encryption are made before the headers go."""
+        if event.endswith("send_request_headers.started"):
+            self.is_sent = True
+
+
 def make_request(
     method: str,
     headers: Mapping[str, str] | Pairs | None,

@@ -64,7 +64,9 @@ class WebResponse:
             return parse_json(self.text)
         except (ValueError, RecursionError):
             pass
-        raise bad_response(self.host, "did not answer with JSON")
+        failure = bad_response(self.host, "did not answer with JSON")
+        failure.is_sent = True
+        raise failure
 
 
 def decoded(body: bytes | bytearray, content_type: str) -> str:

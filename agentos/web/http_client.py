@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import attrs
 
 from agentos.base.extras import import_extra
-from agentos.web._outgoing import File, OutgoingRequest, Pairs, make_request, with_params
+from agentos.web._outgoing import Departure, File, OutgoingRequest, Pairs, make_request, with_params
 from agentos.web._responses import WebResponse, bad_response, read_body, read_headers
 from agentos.web._urls import Target, parse_url, redirect_target
 from agentos.web.reach_policy import WebPolicy
@@ -68,25 +68,31 @@ class WebClient:
         target = parse_url(with_params(url, params))
         sent = make_request(method, headers, json=json, content=content, data=data, files=files)
         policy = self._narrowed(max_bytes=max_bytes, timeout=timeout, max_redirects=max_redirects)
+        departure = Departure()
         try:
             async with asyncio.timeout(policy.timeout):
-                return await self._follow(sent, target, policy)
+                return await self._follow(sent, target, policy, departure)
         except TimeoutError:
-            pass
-        name = host_name(target.host)
-        message = f"{name} did not answer within {policy.timeout:g} s; try again later, or ask for less"
-        raise WebError("timeout", message, target.host)
+            name = host_name(target.host)
+            message = f"{name} did not answer within {policy.timeout:g} s; try again later, or ask for less"
+            failure = WebError("timeout", message, target.host)
+        except WebError as error:
+            failure = error
+        failure.is_sent = departure.is_sent
+        raise failure
 
     def _narrowed(self, **asked: float | None) -> WebPolicy:
         """Return the policy with the limits of one request."""
         given = {name: min(value, getattr(self.policy, name)) for name, value in asked.items() if value is not None}
         return attrs.evolve(self.policy, **given) if given else self.policy
 
-    async def _follow(self, sent: OutgoingRequest, target: Target, policy: WebPolicy) -> WebResponse:
+    async def _follow(
+        self, sent: OutgoingRequest, target: Target, policy: WebPolicy, departure: Departure
+    ) -> WebResponse:
         """Send a request, and again to wherever it is redirected, each time checked anew."""
         for _ in range(policy.max_redirects + 1):
             policy.check(target)
-            response = await self._exchange(sent, target, policy.max_bytes)
+            response = await self._exchange(sent, target, policy.max_bytes, departure)
             location = response.headers.get("location")
             is_redirect = response.status in (*_SEE_OTHER, *_SAME_AGAIN)
             if policy.max_redirects == 0 or not is_redirect or location is None:
@@ -94,7 +100,9 @@ class WebClient:
             sent, target = _redirected(sent, target, response.status, location)
         raise bad_response(target.host, f"redirects more than {policy.max_redirects} times")
 
-    async def _exchange(self, sent: OutgoingRequest, target: Target, max_bytes: int) -> WebResponse:
+    async def _exchange(
+        self, sent: OutgoingRequest, target: Target, max_bytes: int, departure: Departure
+    ) -> WebResponse:
         """Send one request and read the answer to its end."""
 
         async def read(response: "httpcore.Response") -> WebResponse:
@@ -105,7 +113,7 @@ class WebClient:
                 body = b"" if is_head else await read_body(chunks, headers, max_bytes, target.host)
             return WebResponse(response.status, headers, body, str(target), target.host)
 
-        return await self._connections().exchange(sent, target, read)
+        return await self._connections().exchange(sent, target, departure, read)
 
     def _connections(self) -> "ConnectionPool":
         if self._pool is None:

@@ -12,12 +12,14 @@ class WebError(AgentOSError):
 
     refused: the policy, or the request itself, forbids it; too_large: more came than was allowed; timeout: the whole
     exchange took too long; unreachable: no connection; bad_response: an answer that can't be used.
+    `is_sent` says whether anything of the request had left; if not, it is certain that nobody acted on it.
     """
 
     def __init__(self, kind: Kind, message: str, host: str = "") -> None:
         super().__init__(message)
         self.kind: Kind = kind
         self.host = host
+        self.is_sent = False
 
 
 class PolicyError(AgentOSError, ValueError):

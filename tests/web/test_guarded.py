@@ -1064,6 +1064,7 @@ async def test_a_server_that_does_not_listen_is_unreachable():
 
     assert (error.kind, error.host) == ("unreachable", "127.0.0.1")
     assert str(error) == "127.0.0.1 can't be connected to; see whether it runs, and on this port"
+    assert not error.is_sent
 
 
 async def test_a_connection_that_is_reset_is_unreachable():
@@ -1076,6 +1077,31 @@ async def test_a_connection_that_is_reset_is_unreachable():
     error = await from_bytes(reset)
 
     assert (error.kind, str(error)) == ("unreachable", "127.0.0.1 broke the connection off; try again later")
+    assert error.is_sent
+
+
+async def test_a_request_is_known_to_have_left_or_not_when_its_time_is_over():
+    async def lost(host, port):
+        await asyncio.Event().wait()
+
+    async with speaking(never) as port:
+        policy = WebPolicy(allow_private=["127.0.0.1", "app.test"], ports=(port,), timeout=0.2)
+        async with WebClient(policy, resolve=lost) as client:
+            asked = await refusal(client, f"http://127.0.0.1:{port}/")
+            unknown = await refusal(client, f"http://app.test:{port}/")
+
+    assert [(one.kind, one.is_sent) for one in (asked, unknown)] == [("timeout", True), ("timeout", False)]
+
+
+async def test_an_answer_that_is_no_json_came_to_a_request_that_left(site):
+    site.pages["/"] = (200, {}, b"<html>")
+    async with WebClient(open_to(site)) as client:
+        answer = await client.request("GET", site.url)
+
+    with pytest.raises(WebError) as caught:
+        answer.json()
+
+    assert caught.value.is_sent
 
 
 async def unknown(host, port):

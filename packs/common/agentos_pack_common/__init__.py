@@ -6,6 +6,7 @@ processes  run_process, run_python    programs by argv, with limits on time, mem
 bounds     clip, clip_rows            results that say when they were cut
 findings   Finding, hidden            what a detector found in a text, and the text without it
 texts      decode, plain, quoted      foreign text made harmless
+message_parts  split_text, send_parts  texts cut to the limits of a service, and their parts sent in order
 sqlite     Database                   a database file: opened with care, migrated, never on the event loop
 loopback   serving                    a web server for the tests of packs; nothing that runs in a host uses it
 _hidden, _names, _walks, _reading, _saving  what paths is made of
@@ -16,6 +17,7 @@ request is sent.
 
 from agentos import OptionsError, read_options
 from agentos_pack_common.bounds import Clipped, ClippedRows, clip, clip_rows
+from agentos_pack_common.message_parts import PartlySentError, check_delivery, send_parts, split_text
 from agentos_pack_common.paths import DEFAULT_HIDDEN, BoundedReader, Item, PathError, Root
 from agentos_pack_common.processes import (
     SAFE_PATH,
@@ -36,7 +38,9 @@ from agentos_pack_common.web import (
     WebOptions,
     WebPolicy,
     WebResponse,
+    is_base_url,
     parse_url,
+    service_policy,
 )
 
 __version__ = "0.1.0"
@@ -51,6 +55,7 @@ __all__ = [
     "Item",
     "Limits",
     "OptionsError",
+    "PartlySentError",
     "PathError",
     "PolicyError",
     "ProcessError",
@@ -62,14 +67,19 @@ __all__ = [
     "WebOptions",
     "WebPolicy",
     "WebResponse",
+    "check_delivery",
     "clip",
     "clip_rows",
     "decode",
     "find_program",
+    "is_base_url",
     "parse_url",
     "plain",
     "quoted",
     "read_options",
     "run_process",
     "run_python",
+    "send_parts",
+    "service_policy",
+    "split_text",
 ]

@@ -16,7 +16,9 @@ __all__ = [
     "WebOptions",
     "WebPolicy",
     "WebResponse",
+    "is_base_url",
     "parse_url",
+    "service_policy",
 ]
 
 
@@ -33,6 +35,27 @@ def _of_policy(field: str) -> Callable[[Any, "attrs.Attribute[Any]", Any], None]
         raise ValueError(fault)
 
     return check
+
+
+def is_base_url(_: Any, __: "attrs.Attribute[str]", value: str) -> None:
+    """Check an option that is the address of a service: paths are added to it."""
+    try:
+        target = parse_url(value)
+    except WebError as error:
+        raise ValueError(str(error)) from None
+    if "?" in target.path or "#" in value:
+        raise ValueError("expected an address without a query, such as https://api.example.org")
+
+
+def service_policy(base_url: str, usual: str, **fields: Any) -> WebPolicy:
+    """Return a policy for one service alone, without redirects.
+
+    An address other than the *usual* one is the operator's own choice, so it may be private.
+    """
+    target = parse_url(base_url)
+    private = () if base_url == usual else (target.authority,)
+    place = f"{target.scheme}://{target.authority}"
+    return WebPolicy(allow=(place,), allow_private=private, max_redirects=0, **fields)
 
 
 @attrs.frozen(kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
 import attrs
-from agentos_pack_common import WebClient, WebError, WebPolicy, clip, parse_url, plain
+from agentos_pack_common import WebClient, WebError, WebPolicy, clip, is_base_url, parse_url, plain, service_policy
 
 from agentos import Schema, ToolContext
 
@@ -30,32 +30,18 @@ _PROBLEMS = {
 }
 
 
-def _is_base(_: Any, __: Any, value: str) -> None:
-    try:
-        target = parse_url(value)
-    except WebError as error:
-        raise ValueError(str(error)) from None
-    if "?" in target.path or "#" in value:
-        raise ValueError("expected an address without a query, such as https://api.giphy.com")
-
-
 @attrs.frozen(kw_only=True)
 class Options:
     """What a manifest may say."""
 
-    base_url: str = attrs.field(default=BASE_URL, validator=_is_base)
+    base_url: str = attrs.field(default=BASE_URL, validator=is_base_url)
     rating: Rating = "g"
     max_rating: Rating = "r"
     timeout: float = attrs.field(default=15.0, validator=[attrs.validators.gt(0), attrs.validators.le(60)])
 
     def policy(self) -> WebPolicy:
         """Return a policy for GIPHY alone. Another address is the operator's own choice, so it may be private."""
-        target = parse_url(self.base_url)
-        place = f"{target.scheme}://{target.authority}"
-        private = () if self.base_url == BASE_URL else (target.authority,)
-        return WebPolicy(
-            allow=(place,), allow_private=private, max_bytes=MAX_BYTES, timeout=self.timeout, max_redirects=0
-        )
+        return service_policy(self.base_url, BASE_URL, max_bytes=MAX_BYTES, timeout=self.timeout)
 
 
 @attrs.frozen(kw_only=True)
