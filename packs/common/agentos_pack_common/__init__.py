@@ -17,7 +17,7 @@ request is sent.
 
 from agentos import OptionsError, read_options
 from agentos_pack_common.bounds import Clipped, ClippedRows, clip, clip_rows
-from agentos_pack_common.message_parts import PartlySentError, check_delivery, send_parts, split_text
+from agentos_pack_common.message_parts import PartlySentError, send_parts, split_text
 from agentos_pack_common.paths import DEFAULT_HIDDEN, BoundedReader, Item, PathError, Root
 from agentos_pack_common.processes import (
     SAFE_PATH,
@@ -67,7 +67,6 @@ __all__ = [
     "WebOptions",
     "WebPolicy",
     "WebResponse",
-    "check_delivery",
     "clip",
     "clip_rows",
     "decode",

@@ -4,7 +4,7 @@ import asyncio
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 
-from agentos import ChannelError, NotSentError, PackEntry
+from agentos import NotSentError
 
 _NEAR = 4
 """A part ends at a line or a word that ends in its last quarter."""
@@ -19,12 +19,6 @@ _FOLLOWING = frozenset({_JOINER, "\ufe0e", "\ufe0f", "\u20e3", *map(chr, range(0
 
 class PartlySentError(Exception):
     """Some parts of a message were sent, and then one was not."""
-
-
-def check_delivery(entry: PackEntry | None) -> None:
-    """Refuse to start a channel in a process of its own: there, what it delivers by lasts no longer than the start."""
-    if entry is not None and entry.isolation == "process":
-        raise ChannelError("a channel takes nothing in from a process of its own; leave `isolation` out of its entry")
 
 
 def _one(_: str) -> int:

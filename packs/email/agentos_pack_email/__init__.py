@@ -34,9 +34,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
 
     options = read_options(settings.Options, context.options)
     made = EmailTools(options, context.secret)
-    entry = context.manifest_entry
-    is_isolated = entry is not None and entry.isolation == "process"
-    channel = EmailChannel(options, context.secret, context.logger, is_isolated=is_isolated)
+    channel = EmailChannel(options, context.secret, context.logger)
     sends = [SecretRequirement(settings.SMTP_HOST)]
     sends += [SecretRequirement(id, optional=True) for id in (settings.SMTP_USER, settings.SMTP_PASSWORD)]
     reads = [SecretRequirement(id) for id in (settings.IMAP_HOST, settings.IMAP_USER, settings.IMAP_PASSWORD)]

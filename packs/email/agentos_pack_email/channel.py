@@ -47,18 +47,17 @@ def origin_of(mail: Mail) -> Origin:
 class EmailChannel:
     """A mailbox as a channel. An answer goes to the address that the mail is from; Reply-To is not heeded."""
 
-    def __init__(self, options: Options, secret: ReadSecret, logger: PackLogger, *, is_isolated: bool = False) -> None:
+    def __init__(self, options: Options, secret: ReadSecret, logger: PackLogger) -> None:
         self.timeout = 2 * options.timeout + 15
         self._options = options
         self._secret = secret
         self._logger = logger
-        self._is_isolated = is_isolated
         self._origins: OrderedDict[str, Origin] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, deliver: Deliver) -> None:
         """Log in to the mailbox, and take in what is unread from then on."""
-        if (fault := self._fault()) is not None:
+        if (fault := self._options.fault_of_trust()) is not None:
             raise ServerError(f"email: {fault}")
         await self.stop()
         own = own_address(self._options, self._secret)
@@ -94,13 +93,8 @@ class EmailChannel:
     def troubles(self) -> list[Trouble]:
         """Say what keeps the channel from being started."""
         cure = "see `Who wrote a mail` in the pack's README"
-        fault = self._fault()
+        fault = self._options.fault_of_trust()
         return [] if fault is None else [Trouble("warning", "channel:email", f"it can't be started: {fault}", cure)]
-
-    def _fault(self) -> str | None:
-        if self._is_isolated:
-            return "a channel does not work from a process of its own; leave `isolation` out"
-        return self._options.fault_of_trust()
 
     def _connect(self) -> MailboxConnection:
         return MailboxConnection(partial(imap_server, self._options, self._secret), self._options, can_write=True)

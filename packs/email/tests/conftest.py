@@ -112,14 +112,16 @@ def hosting(mailbox, smtp):
     """Return a context manager for a host with the pack; with a handler its channel is at work."""
 
     @contextlib.asynccontextmanager
-    async def hosted(handler=None, *, secrets=None, store=None, mode="auto", imap=None, outgoing=None, **options):
+    async def hosted(
+        handler=None, *, secrets=None, store=None, mode="auto", imap=None, outgoing=None, isolation="inline", **options
+    ):
         ports = {"imapPort": (imap or mailbox).port, "smtpPort": (outgoing or smtp).port}
         known = {f"email.{name}Host": "127.0.0.1" for name in ("imap", "smtp")}
         known |= {f"email.{name}User": "robot" for name in ("imap", "smtp")}
         known |= {f"email.{name}Password": PASSWORD for name in ("imap", "smtp")}
         entry = {"module": "agentos_pack_email", "options": {**OPTIONS, **ports, **options}, "required": True}
         manifest = {
-            "packs": [entry],
+            "packs": [{**entry, "isolation": isolation}],
             "principals": {"ann": {}, "bob": {}},
             "channels": {"email": {"senders": {"ann@example.org": "ann", "bob@example.org": "bob"}}},
         }

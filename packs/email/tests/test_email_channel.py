@@ -18,10 +18,11 @@ def is_seen(kept):
     return "\\Seen" in kept.flags
 
 
-async def test_a_mail_is_answered_in_its_thread(mailbox, smtp, hosting, mail):
+@pytest.mark.parametrize("isolation", ["inline", "process"])
+async def test_a_mail_is_answered_in_its_thread(mailbox, smtp, hosting, mail, isolation):
     thread = ["References: <root@example.org> <second@example.org>", "In-Reply-To: <second@example.org>"]
     kept = await mailbox.add(mail("Is it ready?", id="<third@example.org>", subject="Re: Tea", headers=thread))
-    async with hosting(echo):
+    async with hosting(echo, isolation=isolation):
         await smtp.until(lambda: smtp.raw)
         await mailbox.until(lambda: is_seen(kept))
 

@@ -157,25 +157,9 @@ async def test_a_folder_that_is_not_there_is_told(mailbox, hosting, call):
     assert "to open the folder; see the option `folder`" in str(result.error)
 
 
-@pytest.mark.proof
-async def test_the_tools_work_from_a_process_and_the_channel_says_that_it_does_not(
-    mailbox, smtp, mail, call, caplog, found
-):
-    from agentos import AgentOS
-
+async def test_the_tools_work_from_a_process(mailbox, mail, hosting, call):
     await mailbox.add(mail())
-    options = {"smtpTls": "none", "imapTls": "none", "imapPort": mailbox.port, "trust": "any"}
-    secrets = {"email.imapHost": "127.0.0.1", "email.imapUser": "robot", "email.imapPassword": "pass-word-9"}
-    secrets["email.smtpHost"] = "127.0.0.1"
-    entry = {"module": "agentos_pack_email", "options": options, "isolation": "process"}
-    manifest = {"packs": [entry], "channels": {"email": {}}}
-
-    async def is_told():
-        return "a channel does not work from a process of its own" in caplog.text
-
-    async with AgentOS(extension_manifest=manifest, extension_secrets=secrets) as host:
+    async with hosting(isolation="process") as host:
         result = await call(host, "email_list")
-        await host.channels.start()
-        await found(is_told)
 
     assert [one["subject"] for one in result.output["mails"]] == ["Tea"]

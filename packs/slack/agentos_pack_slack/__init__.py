@@ -36,7 +36,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     options = read_options(SlackOptions, context.options)
     client = WebClient(options.policy())
     way_in = WayIn()
-    channel = SlackChannel(SlackApi(options, client, lambda: context.secret(TOKEN)), way_in, context.manifest_entry)
+    channel = SlackChannel(SlackApi(options, client, lambda: context.secret(TOKEN)), way_in)
     endpoint = EventsEndpoint(way_in, lambda: context.secret(SIGNING_SECRET), context.logger)
     sends = slack_tool(options, channel)
     token, signing = SecretRequirement(TOKEN), SecretRequirement(SIGNING_SECRET)

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import attrs
-from agentos_pack_common import WebError, check_delivery, send_parts, split_text
+from agentos_pack_common import WebError, send_parts, split_text
 
-from agentos import ChannelMessage, NotSentError, PackEntry
+from agentos import ChannelMessage, NotSentError
 from agentos_pack_slack.slack_api import RATE_LIMITS, SlackApi, SlackApiError
 from agentos_pack_slack.slack_options import SlackPlace
 
@@ -38,14 +38,12 @@ class SlackChannel:
     timeout = 120.0
     """For all parts of a message, and the pauses between them that Slack asks for."""
 
-    def __init__(self, api: SlackApi, way_in: WayIn, entry: PackEntry | None) -> None:
+    def __init__(self, api: SlackApi, way_in: WayIn) -> None:
         self._api = api
-        self._entry = entry
         self._way_in = way_in
 
     async def start(self, deliver: Deliver) -> None:
         """Take in what the handler of events is sent."""
-        check_delivery(self._entry)
         self._way_in.deliver = deliver
 
     async def stop(self) -> None:

@@ -107,12 +107,23 @@ def hosting(slack, until):
     """Return a context manager for a served host with the pack, which echoes what it is told."""
 
     @asynccontextmanager
-    async def host(*, handler=None, running=True, serves=True, channels=None, mode="auto", token=TOKEN, **options):
+    async def host(
+        *,
+        handler=None,
+        running=True,
+        serves=True,
+        channels=None,
+        mode="auto",
+        isolation="inline",
+        token=TOKEN,
+        **options,
+    ):
         entry = {
             "module": "agentos_pack_slack",
             "options": {"baseUrl": f"{slack.url}/api", "channels": channels or {}, **options},
             "permissions": ["http:public"],
             "required": True,
+            "isolation": isolation,
         }
         manifest = {"principals": {"ann": {}}, "channels": {"slack": {"senders": {ANN: "ann"}}}, "packs": [entry]}
         secrets = {"slack.botToken": token, "slack.signingSecret": SIGNING}

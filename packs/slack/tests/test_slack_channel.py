@@ -32,8 +32,9 @@ def channel_of(host):
 # -- in and out ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_message_is_answered_where_it_was_written(hosting, slack, until):
-    async with hosting() as (_, sender):
+@pytest.mark.parametrize("isolation", ["inline", "process"])
+async def test_a_message_is_answered_where_it_was_written(hosting, slack, until, isolation):
+    async with hosting(isolation=isolation) as (_, sender):
         answer = await sender.send(event(7, "good day &lt;b&gt; &amp;amp;"))
         await until(lambda: slack.sent)
 

@@ -7,9 +7,9 @@ import agentos_pack_slack
 import pytest
 from agentos_pack_slack.slack_options import BASE_URL, SlackOptions
 
-from agentos import AgentOS, ChannelError, PackEntry, SecretCatalog, ToolCall
+from agentos import AgentOS, PackEntry, SecretCatalog, ToolCall
 
-from .conftest import SIGNING, TOKEN, refusal
+from .conftest import TOKEN, refusal
 
 CHANNELS = {"ops": "C024BE91L", "topic": "C024BE91L/1600000000.000001"}
 
@@ -88,18 +88,6 @@ async def test_without_its_secrets_nothing_is_offered(monkeypatch):
     assert {key: {id for id in ids if id in entry.reason} for key, entry in found.items()} == offered
     assert {str(entry.state) for entry in found.values()} == {"gated"}
     assert ids <= set(SecretCatalog.shipped().definitions)
-
-
-async def test_in_a_process_of_its_own_the_channel_says_that_it_does_not_start():
-    entry = {"module": "agentos_pack_slack", "isolation": "process", "required": True}
-    manifest = {"channels": {"slack": {}}, "packs": [entry]}
-    async with AgentOS(
-        extension_manifest=manifest, extension_secrets={"slack.botToken": TOKEN, "slack.signingSecret": SIGNING}
-    ) as host:
-        payload = host.extensions.registry("messaging-channel").get_active("slack").payload
-
-        with pytest.raises(ChannelError, match="takes nothing in from a process of its own"):
-            await payload.start(print)
 
 
 @pytest.mark.parametrize(

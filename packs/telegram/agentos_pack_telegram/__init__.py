@@ -33,7 +33,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     options = read_options(TelegramOptions, context.options)
     client = WebClient(options.policy())
     api = BotApi(options, client, lambda: context.secret(TOKEN))
-    channel = TelegramChannel(api, options, context.logger, context.manifest_entry)
+    channel = TelegramChannel(api, options, context.logger)
     sends = telegram_tool(options, channel)
     needed = [SecretRequirement(TOKEN)]
     return ExtensionPack(

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import attrs
-from agentos_pack_common import WebError, check_delivery, send_parts, split_text
+from agentos_pack_common import WebError, send_parts, split_text
 
-from agentos import ChannelMessage, Media, NotSentError, PackEntry
+from agentos import ChannelMessage, Media, NotSentError
 from agentos.model.pack_context import PackLogger
 from agentos_pack_telegram.bot_api import OK, BotApi, BotApiError, BotTokenError
 from agentos_pack_telegram.received_files import fetch, instead_of
@@ -46,9 +46,8 @@ class TelegramChannel:
     timeout = 180.0
     """For all parts of a message, and the pauses between them that Telegram asks for."""
 
-    def __init__(self, api: BotApi, options: TelegramOptions, logger: PackLogger, entry: PackEntry | None) -> None:
+    def __init__(self, api: BotApi, options: TelegramOptions, logger: PackLogger) -> None:
         self._api = api
-        self._entry = entry
         self._options = options
         self._logger = logger
         self._offset: int | None = None
@@ -58,7 +57,6 @@ class TelegramChannel:
 
     async def start(self, deliver: Deliver) -> None:
         """Begin to ask for messages."""
-        check_delivery(self._entry)
         await self.stop()
         self._task = asyncio.create_task(self._poll(deliver), name="telegram polling")
 

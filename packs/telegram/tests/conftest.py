@@ -127,11 +127,12 @@ def hosting(bot):
     """Return a context manager for a host with the pack, on the Bot API of ours, which echoes what it is told."""
 
     @asynccontextmanager
-    async def host(*, handler=None, token=TOKEN, channels=True, chats=None, mode="auto", **options):
+    async def host(*, handler=None, token=TOKEN, channels=True, chats=None, mode="auto", isolation="inline", **options):
         entry = {
             "module": "agentos_pack_telegram",
             "options": {"baseUrl": bot.url, "poll": 20, "chats": chats or {}, **options},
             "required": True,
+            "isolation": isolation,
         }
         manifest = {
             "principals": {"ann": {}},

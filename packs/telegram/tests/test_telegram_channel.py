@@ -30,8 +30,9 @@ def channel_of(host):
 # -- in and out ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_message_is_answered_where_it_was_written(hosting, bot, until):
-    async with hosting():
+@pytest.mark.parametrize("isolation", ["inline", "process"])
+async def test_a_message_is_answered_where_it_was_written(hosting, bot, until, isolation):
+    async with hosting(isolation=isolation):
         bot.write(message(7, "good day"))
         await until(lambda: bot.sent)
 

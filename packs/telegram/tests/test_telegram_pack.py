@@ -7,7 +7,7 @@ import agentos_pack_telegram
 import pytest
 from agentos_pack_telegram.telegram_options import BASE_URL, TelegramOptions
 
-from agentos import AgentOS, ChannelError, PackEntry, SecretCatalog, ToolCall
+from agentos import AgentOS, PackEntry, SecretCatalog, ToolCall
 
 from .conftest import TOKEN, refusal
 
@@ -82,16 +82,6 @@ async def test_without_its_token_nothing_is_offered(monkeypatch):
 
     assert all("telegram.botToken" in reason for reason in found)
     assert "telegram.botToken" in SecretCatalog.shipped().definitions
-
-
-async def test_in_a_process_of_its_own_the_channel_says_that_it_does_not_start():
-    entry = {"module": "agentos_pack_telegram", "isolation": "process", "required": True}
-    manifest = {"channels": {"telegram": {}}, "packs": [entry]}
-    async with AgentOS(extension_manifest=manifest, extension_secrets={"telegram.botToken": TOKEN}) as host:
-        payload = host.extensions.registry("messaging-channel").get_active("telegram").payload
-
-        with pytest.raises(ChannelError, match="takes nothing in from a process of its own"):
-            await payload.start(print)
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,7 @@ def chatting():
             if handler is not None:
                 host.channels.handle(handler)
             await host.channels.start()
-            if isolation == "inline":
-                await running(host)
+            await running(host)
             ready = asyncio.get_running_loop().create_future()
             verifier = more.pop("verifier", Tokens())
             server = asyncio.create_task(serve_http(host, port=0, ready=ready.set_result, verifier=verifier, **more))

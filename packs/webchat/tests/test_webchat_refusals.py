@@ -1,6 +1,5 @@
 """Who is let in, what is refused, and what the page may do."""
 
-import asyncio
 import re
 import uuid
 from pathlib import Path
@@ -129,17 +128,6 @@ async def test_a_sender_has_so_many_pages_and_messages(chatting):
 
     assert (third.status_code, third.headers["retry-after"]) == (429, "5")
     assert [one.status_code for one in posted] == [202, 202, 429]
-
-
-async def test_in_a_process_of_its_own_the_page_is_told_that_the_chat_does_not_run(chatting, caplog):
-    async with chatting(isolation="process") as chat:
-        page, posted = await chat.client.get(PAGES[1]), await chat.page("ann").say("hello")
-        async with asyncio.timeout(60):
-            while "could not be started" not in caplog.text:  # noqa: ASYNC110 - a log tells no event
-                await asyncio.sleep(0.01)
-
-    assert (page.status_code, posted.status_code, posted.json()["error"]) == (200, 503, "channel_off")
-    assert "webchat runs in the host's own process" in caplog.text
 
 
 async def test_other_methods_and_places_are_refused(chatting):

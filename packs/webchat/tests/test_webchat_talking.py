@@ -3,14 +3,17 @@
 import asyncio
 import uuid
 
+import pytest
+
 from agentos import ChannelMessage, Media
 from agentos.mcp.http.serving import HTTPLimits
 
 DEADLINE = 60.0
 
 
-async def test_a_message_is_answered_to_its_sender_as_the_principal_that_it_is(chatting):
-    async with chatting() as chat:
+@pytest.mark.parametrize("isolation", ["inline", "process"])
+async def test_a_message_is_answered_to_its_sender_as_the_principal_that_it_is(chatting, isolation):
+    async with chatting(isolation=isolation) as chat:
         ann = chat.page("ann")
         async with ann.stream() as stream:
             id = str(uuid.uuid4())
