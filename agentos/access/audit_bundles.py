@@ -159,7 +159,7 @@ class _BundleWalk:
 
 
 def read_public_key(text: str) -> bytes:
-    """Return a public key from its hexadecimal digits; raise ValueError if it is none."""
+    """Return a public key from its hexadecimal digits; raise ValueError if it is invalid."""
     try:
         key = binascii.unhexlify(text.strip())
     except (binascii.Error, ValueError):

@@ -421,7 +421,7 @@ def _row(grant: Grant) -> dict[str, Any]:
 
 
 def _grant(row: Mapping[str, Any]) -> Grant | None:
-    """Return a stored grant; None for one that allows and has a pattern that is none any more."""
+    """Return a stored grant; None for one that allows and whose pattern is no longer valid."""
     try:
         arguments = None if row["arguments"] is None else ArgumentPattern.from_json(json.loads(row["arguments"]))
     except ValueError:

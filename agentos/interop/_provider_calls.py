@@ -381,5 +381,5 @@ def _edit_note(result: ToolResult) -> str:
 
 
 def is_failure(result: ToolResult) -> bool:
-    """Tell whether a model shall take a result for a failure: a call that waits for a person is none."""
+    """Tell whether a model shall take a result for a failure; a call that waits for a person did not fail."""
     return not result.success and result.pending is None

@@ -158,7 +158,7 @@ _NAME = 500
 
 
 def summary(blocks: Iterable[Block]) -> str:
-    """Return what a model reads of *blocks*: their text, and the names of what is none."""
+    """Return what a model reads of *blocks*: their text, and the names of what is not text."""
     return "\n".join(filter(None, map(_in_words, blocks)))
 
 

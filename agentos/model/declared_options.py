@@ -206,7 +206,7 @@ def _inside(place: str, path: str) -> str:
 
 
 def curated_options(package: str) -> Mapping[str, Any] | None:
-    """Return what the manifest's schema says of the options of a curated pack; None if *package* is none."""
+    """Return what the manifest's schema says of the options of a curated pack; None if *package* is not curated."""
     for one in load_schema("manifest")["$defs"]["pack"]["allOf"]:
         if one["if"]["properties"]["package"]["const"] == package:
             taken = one["then"]["properties"]["options"]

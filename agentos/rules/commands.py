@@ -353,7 +353,7 @@ class CommandPattern:
         return is_unknown(words[0]) and self._may_be_said_in(words[1:], depth, effort)
 
     def _may_be_said_in(self, words: Words, depth: int, effort: _Effort) -> bool:
-        """Tell whether a word of an unknown program is a line with a match; one that is not understood is none."""
+        """Tell whether a word of an unknown program is a line with a match; what is not understood does not match."""
         lines = (parse(word) for word in words if _SEPARATOR.search(word) and effort.takes(word))
         return any(not line.opaque and self._is_in(line, depth - 1, effort) for line in lines)
 

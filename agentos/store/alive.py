@@ -10,7 +10,7 @@ import re
 import sys
 import weakref
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from agentos.base.full_disks import way_out
 from agentos.errors import StoreError
@@ -182,6 +182,12 @@ else:
         except BlockingIOError:
             return False
         return True
+
+
+def close_share(session: Any) -> None:
+    """Close a forked process's share of a connection; its number stays taken, so that nothing else gets it."""
+    with contextlib.suppress(Exception), open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a device
+        os.dup2(nothing.fileno(), session.fileno(), inheritable=False)
 
 
 def leave_to_parent() -> None:

@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import functools
-import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agentos.errors import StoreError
 from agentos.processes.backoff import Backoff
-from agentos.store.alive import HELD
+from agentos.store.alive import HELD, close_share
 from agentos.store.failures import in_our_words
 from agentos.store.locations import StorePlace
 from agentos.store.rows import PlainSql
@@ -78,9 +77,8 @@ class ServerListening:
             await _readable(self._session)
 
     def leave_to_parent(self) -> None:
-        """Close a forked process's share of the connection; its number stays taken, so that nothing else gets it."""
-        with contextlib.suppress(Exception), open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a device
-            os.dup2(nothing.fileno(), self._session.fileno(), inheritable=False)
+        """Close a forked process's share of the connection."""
+        close_share(self._session)
 
     async def close(self) -> None:
         """End the session."""

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 
 from agentos.base.foreign import to_the_end
 from agentos.errors import StoreError
-from agentos.store.alive import HELD
+from agentos.store.alive import HELD, close_share
 from agentos.store.failures import in_our_words
 from agentos.store.locations import StorePlace
 from agentos.store.transactions import StoreThreads, Transaction, Worker
@@ -86,9 +85,8 @@ class ServerPresence:
         return not await to_the_end(self._ask(functools.partial(_SessionWorker.is_free, number=lock_number(instance))))
 
     def leave_to_parent(self) -> None:
-        """Close a forked process's share of the connection; its number stays taken, so that nothing else gets it."""
-        with contextlib.suppress(Exception), open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a device
-            os.dup2(nothing.fileno(), self._session.fileno(), inheritable=False)
+        """Close a forked process's share of the connection."""
+        close_share(self._session)
 
     async def release(self) -> None:
         """End the session, and with it the lock."""

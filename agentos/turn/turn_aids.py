@@ -99,7 +99,7 @@ class TurnAids:
 
 
 def user_text(messages: Sequence[Any]) -> str:
-    """Return the text of the last message of the user that has one; answers to calls are none."""
+    """Return the text of the last message of the user that has one; answers to calls do not count."""
     from agentos.interop._provider_calls import plain_data
 
     for message in reversed(messages):

@@ -149,7 +149,7 @@ class Peer:
     # -- hearing -------------------------------------------------------------------------------------------------------
 
     def receive(self, frame: Frame) -> None:
-        """Take in a message. Raise PeerError if it is none of this conversation's: then its stream is of no use."""
+        """Take in a message; raise PeerError if it is not of this conversation: its stream is of no use then."""
         if self._ended is not None:
             return
         try:

@@ -24,7 +24,7 @@ class SecretOptions:
     stages: tuple[Stage, ...] = ("output", "tool_call", "tool_result")
     """Where it is looked for."""
     allowed: tuple[str, ...] = ()
-    """Values that look like secrets and are known to be none, such as a public key of a web page."""
+    """Values that look like secrets and are known not to be, such as a public key of a web page."""
 
 
 def create_descriptors(options: Mapping[str, Any]) -> tuple[Descriptor[TextGuard] | Tool, ...]:
