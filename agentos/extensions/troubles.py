@@ -79,7 +79,8 @@ class LoadedTroubles:
         if loaded.pack.check is not None:
             yield from self._asked(f"pack {loaded.key}", loaded.pack.check)
         for slot in list(loaded.slots):
-            yield from self._of_entry(self._registries.view(slot))
+            if slot.descriptor.check is not None or kind_of(slot.descriptor.kind).asks_permission:
+                yield from self._of_entry(self._registries.view(slot))
 
     def _of_entry(self, entry: Entry) -> list[Trouble]:
         if not entry.state.in_force:

@@ -74,20 +74,24 @@ class Descriptor(Generic[P]):
     """Says what is wrong with it though it is in force; `explain`, `host.check()` and `agentos doctor` ask."""
 
     def __attrs_post_init__(self) -> None:
-        for name, fault in self._faults():
-            raise DescriptorError(f"Descriptor({self.kind!r}, {self.id!r}).{name}: {fault}")
-
-    def _faults(self) -> Iterator[tuple[str, str]]:
-        for name in ("kind", "id"):
-            if fault := fault_of_name(getattr(self, name)):
-                yield name, fault
-        if fault := fault_of_priority(self.priority):
-            yield "priority", fault
-        for name in ("on_activate", "on_deactivate", "gate", "check"):
-            if (hook := getattr(self, name)) is not None and not callable(hook):
-                yield name, f"expected a function, got {type(hook).__name__}"
+        faults = (
+            ("kind", fault_of_name(self.kind)),
+            ("id", fault_of_name(self.id)),
+            ("priority", fault_of_priority(self.priority)),
+            ("on_activate", _fault_of_function(self.on_activate)),
+            ("on_deactivate", _fault_of_function(self.on_deactivate)),
+            ("gate", _fault_of_function(self.gate)),
+            ("check", _fault_of_function(self.check)),
+        )
+        for name, fault in faults:
+            if fault is not None:
+                raise DescriptorError(f"Descriptor({self.kind!r}, {self.id!r}).{name}: {fault}")
 
     @property
     def key(self) -> tuple[str, str]:
         """Name the stack this goes on."""
         return (self.kind, self.id)
+
+
+def _fault_of_function(value: object) -> str | None:
+    return None if value is None or callable(value) else f"expected a function, got {type(value).__name__}"

@@ -5,6 +5,7 @@ never compares a kind's name. A kind that nobody declared takes any payload.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -68,6 +69,11 @@ class Kind:
         """Tell whether anything of this kind is pinned."""
         return self.definition is not _no_definition
 
+    @property
+    def asks_permission(self) -> bool:
+        """Tell whether a descriptor of this kind may ask for a permission."""
+        return self.permission is not _no_permission
+
 
 _declared: dict[str, Kind] = {}
 _own: set[str] = set()
@@ -87,6 +93,7 @@ def declare_own_kind(kind: Kind) -> Kind:
     """Make a kind of agentos itself known: for its own modules."""
     _declared[kind.name] = kind
     _own.add(kind.name)
+    _meant.cache_clear()
     return kind
 
 
@@ -98,10 +105,15 @@ def reader_of(name: str) -> str | None:
 
 def _refuse_misspelled(descriptor: Descriptor[Any]) -> None:
     """Refuse a descriptor whose kind nobody declared and is one letter away from one that agentos reads."""
-    meant = next((name for name in sorted(_own) if is_one_letter_away(descriptor.kind, name)), None)
-    if meant is not None:
+    if (meant := _meant(descriptor.kind)) is not None:
         message = f"the kind {descriptor.kind!r} of {descriptor.id!r} is unknown; did you mean {meant!r}?"
         raise KindError(f"{message} A kind of your own is made known with declare_kind")
+
+
+@lru_cache(1024)
+def _meant(name: str) -> str | None:
+    """Return the kind of agentos that is one letter away from *name*."""
+    return next((own for own in sorted(_own) if is_one_letter_away(name, own)), None)
 
 
 _undeclared = Kind("", check=_refuse_misspelled)
