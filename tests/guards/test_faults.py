@@ -33,11 +33,9 @@ class Panic(BaseException):
 class Faulty:
     """A guardrail that fails as its plan says, and else blocks what is forbidden."""
 
-    timeout = 0.5
-    sanitizes = False
-
-    def __init__(self, number):
+    def __init__(self, number, timeout):
         self.sanitizes = number % 2 == 0
+        self.timeout = timeout
         self.plan = "work"
 
     async def answer(self, subject):
@@ -95,17 +93,21 @@ def is_silent(fault, guard):
     return fault == "work" or (fault == "bad replacement" and not guard.sanitizes)
 
 
-@pytest.mark.proof
-async def test_of_ten_thousand_faults_not_one_lets_anything_pass():
-    dice, guards = random.Random(15), [Faulty(number) for number in range(5)]
+def host_of(guards):
     names = [Descriptor("guardrail", f"g{number}", guard) for number, guard in enumerate(guards)]
     pack = ExtensionPack("p", "1", [read, nest, *names])
-    results = 0
-    async with AgentOS(budget=None, extension_manifest={"packs": [{"factory": lambda: pack}]}) as host:
+    return AgentOS(budget=None, extension_manifest={"packs": [{"factory": lambda: pack}]})
+
+
+@pytest.mark.proof
+async def test_of_ten_thousand_faults_not_one_lets_anything_pass():
+    dice, results = random.Random(15), 0
+    patient, impatient = ([Faulty(number, timeout) for number in range(5)] for timeout in (120.0, 0.2))
+    async with host_of(patient) as waiting, host_of(impatient) as hurrying:
         for turn in range(examples(10_000)):
-            fault, chosen = dice.choice(FAULTS), dice.choice(guards)
-            if turn % 500 == 499:
-                fault = "hang"
+            hangs = turn % 500 == 499
+            host, guards = (hurrying, impatient) if hangs else (waiting, patient)
+            fault, chosen = "hang" if hangs else dice.choice(FAULTS), dice.choice(guards)
             for guard in guards:
                 guard.plan = fault if guard is chosen else "work"
             passes = is_silent(fault, chosen)
@@ -140,7 +142,7 @@ async def test_of_ten_thousand_faults_not_one_lets_anything_pass():
 
 @pytest.mark.proof
 async def test_a_caller_cancelled_at_any_moment_gets_no_unguarded_result():
-    dice, guard = random.Random(16), Faulty(1)
+    dice, guard = random.Random(16), Faulty(1, 60.0)
     pack = ExtensionPack("p", "1", [read, nest, Descriptor("guardrail", "g", guard)])
     async with AgentOS(budget=None, extension_manifest={"packs": [{"factory": lambda: pack}]}) as host:
         for turn in range(examples(1_000)):
