@@ -384,7 +384,7 @@ class Effort:
     far: float
     """Seconds of tests at the most."""
     again: tuple[str, ...]
-    """Files of tests, for what was not noticed before."""
+    """Files of tests, or tests, for what was not noticed before."""
 
     def is_noticed(self, workspace: Workspace, mutant: Mutant, measured: Measured) -> bool:
         """Tell whether a test notices *mutant*; the quickest that come by are asked first."""
@@ -394,7 +394,7 @@ class Effort:
         workspace.write(mutant.module, mutant.applied(source))
         try:
             if self.again:
-                return not workspace.passes(*self.again)
+                return not workspace.passes("-m", "", *self.again)  # the proofs among them as well
             return any(not workspace.passes("--timeout=60", *some) for some in self._portions(mutant, measured))
         finally:
             workspace.write(mutant.module, source)
