@@ -268,7 +268,7 @@ def _key(principal: Principal | None) -> str:
 def _fault_of_hits(answer: Any, scope: MemoryScope) -> str | None:
     if type(answer) not in (list, tuple) or not all(type(one) is MemoryHit for one in answer):
         return f"answered with a {type_name(answer)}; expected a list of MemoryHit"
-    if not all(hit.is_within(scope) for hit in answer):
+    if not all(hit.is_within(scope) for hit in answer[:LIMIT]):
         return "answered with what is not of the principal and namespace that were asked for"
     return None
 

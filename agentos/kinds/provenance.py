@@ -65,6 +65,7 @@ class Provenance:
         self._audit = audit
         self._threads = threads
         self._clock = clock
+        self._masker = manager.masker
         self._logger = MaskingLogger("agentos.provenance", manager.masker)
         self._signed: dict[str, tuple[int, float]] = {}
         """Up to which record each signer has signed, its own checkpoint included, and when."""
@@ -150,7 +151,7 @@ class Provenance:
         except ProvenanceError as error:
             self._logger.warning("a checkpoint of the audit log was not anchored: %s", error)
             return None
-        return None if receipt is None else safe_str(receipt)[:_RECEIPT_LIMIT]
+        return None if receipt is None else self._masker.mask(safe_str(receipt))[:_RECEIPT_LIMIT]
 
     async def _asked(self, entry: Entry, finds: str | Finds, *given: Any) -> Any:
         answer, error = await ask_payload(entry, finds, *given, threads=self._threads, seconds=_TIMEOUT)
