@@ -691,7 +691,7 @@ def test_the_laboratory_notices_what_it_is_there_for(laboratory, line):
     assert surprises(line, ran) != []
 
 
-@pytest.mark.parametrize("line", ["ok $(ls", "ok $(ls $(pwd)", "ok <(ls"])
+@pytest.mark.parametrize("line", ["ok $(ls", "ok $(ls $(pwd)", "ok <(ls", "(ok x", "ok x; (ok x"])
 def test_a_substitution_without_an_end_fits_no_pattern(line):
     assert not OK.matches(line, widely=False)
 

@@ -157,7 +157,7 @@ async def test_a_channel_that_does_not_stop_is_left_behind():
         await host.channels.close(0.1)
 
 
-async def test_a_reply_that_can_not_be_sent_is_kept_as_a_dead_letter_until_somebody_retries_it():
+async def test_a_reply_that_can_not_be_sent_is_kept_as_a_dead_letter_until_somebody_retries_it(caplog):
     post, told = Post(), []
     post.troubles = [not_sent(is_final=True)]
     async with on_channels(post, handler=echo) as [host]:
@@ -170,6 +170,7 @@ async def test_a_reply_that_can_not_be_sent_is_kept_as_a_dead_letter_until_someb
 
         assert await host.channels.letters() == []
     assert [(one.letter, one.state) for one in told] == [(letter.id, "dead")]
+    assert f"message {letter.id} is kept as dead: the service is away" in caplog.text
 
 
 async def test_attempts_end():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentos.processes.lines import LineSplitter
 from agentos.processes.spawned_process import CannotStartError, ChildProcess, start
 
 HERE = Path(__file__).parent
@@ -109,3 +110,8 @@ def assert_ended(watch):
         assert select.select([watch], [], [], 60.0)[0]
     finally:
         os.close(watch)
+
+
+@pytest.mark.parametrize(("length", "is_whole"), [(9, True), (10, True), (11, False)])
+def test_a_line_of_just_the_longest_length_is_whole(length, is_whole):
+    assert LineSplitter(10, 2).feed(b"x" * length + b"\n")[0][1] is is_whole
