@@ -817,6 +817,22 @@ def test_an_open_stream_ends_soon_after_its_token_does(tokens):
             assert "".join(stream.iter_text()) == ""
 
 
+def test_a_token_is_not_checked_any_more_once_its_stream_has_ended(tokens, alice):
+    async def checks():
+        return [one for one in asyncio.all_tasks() if "recheck_token" in repr(one.get_coro())]
+
+    async def until_none_is_left():
+        async with asyncio.timeout(20):
+            while await checks():
+                await asyncio.sleep(0.01)
+
+    with Running(verifier=tokens, resource_url=RESOURCE, limits=HTTPLimits(recheck=600)) as running:
+        session = initialize(running, alice).headers["mcp-session-id"]
+        with reading(running, session, alice):
+            assert asyncio.run_coroutine_threadsafe(checks(), running._loop).result(20)
+        asyncio.run_coroutine_threadsafe(until_none_is_left(), running._loop).result(30)
+
+
 def test_an_open_subscription_ends_soon_after_its_token_does(tokens):
     token = tokens.issue(ALICE, ["mcp"], RESOURCE)
     with (

@@ -14,7 +14,7 @@ from thorough import examples
 from agentos import PUBLIC, AgentOS, ExtensionPack, ToolCall, tool
 from agentos.errors import ToolDefinitionError
 from agentos.schema.bounded import weigh
-from agentos.schema.cost import cost_of
+from agentos.schema.cost import Steps, cost_of
 from agentos.schema.defaults import FILLED_LIMIT
 from agentos.schema.validation import BadArguments, Checker, compile_schema
 from agentos.schema.work import WORK_LIMIT, TooMuchWorkError, Work
@@ -513,3 +513,9 @@ def test_a_whole_number_is_an_int_where_that_is_all_there_is_to_complete():
 
 def test_the_limit_of_defaults_is_what_the_security_page_says():
     assert FILLED_LIMIT == 10_000
+
+
+def test_steps_are_counted_each_by_itself():
+    assert Steps(1, 2, 3).plus(Steps(10, 20, 30)) == Steps(11, 22, 33)
+    assert Steps(5, 1, 1).or_(Steps(1, 6, 2)) == Steps(5, 6, 2)
+    assert Steps(1, 2, 3).times(2) == Steps(2, 4, 6)
