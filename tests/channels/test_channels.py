@@ -1,6 +1,8 @@
 """Channels: each message is taken once, in order within a conversation, and answered once or kept."""
 
 import asyncio
+import contextlib
+import sqlite3
 
 import pytest
 from channelling import MANIFEST, Post, message, not_sent, on_channels, pack
@@ -357,3 +359,15 @@ async def test_a_sender_that_is_mapped_to_nobody_is_told_at_the_start(caplog):
 async def test_a_setting_that_no_channel_has_is_a_problem_of_the_manifest():
     with pytest.raises(ManifestError, match="sender"):
         AgentOS(extension_manifest={"channels": {"post": {"sender": {"u1": "ann"}}}})
+
+
+async def test_what_was_answered_long_ago_is_forgotten(tmp_path):
+    post, now, place = Post(), [1_800_000_000.0], tmp_path / "agentos.db"
+    async with on_channels(post, handler=echo, store=place, clock=lambda: now[0]):
+        await post.deliver(message(1))
+        await post.until(lambda: post.sent)
+        now[0] += 31 * 24 * 3600
+        await post.deliver(message(2))
+        await post.until(lambda: len(post.sent) == 2)
+    with contextlib.closing(sqlite3.connect(place)) as database:
+        assert [row[0] for row in database.execute("SELECT message FROM channel_inbox")] == ["2"]
