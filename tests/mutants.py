@@ -1,11 +1,14 @@
 """Change the modules that carry the promises, one small change at a time, and see whether the tests notice.
 
-`make mutants` samples changes by a seed, runs the tests that come by the changed line, then, if none of them fails, all
-tests of its room, and prints what survived. What can't be noticed stands in `mutants.toml`, each with the reason.
+`make mutants` samples changes by a seed and runs, one change after another, the tests of its room that come by the
+changed line, the quickest first. Which tests come by, and what became of each change, is kept in `.mutants`, so that
+a run that was ended goes on. `--again TESTS` tries what survived once more with these files of tests. What can't be
+noticed stands in `mutants.toml`, each with the reason.
 """
 
 import argparse
 import ast
+import hashlib
 import json
 import os
 import random
@@ -15,9 +18,13 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
+from typing import Any
+from xml.etree import ElementTree as ET
 
 import attrs
 
@@ -25,6 +32,12 @@ ROOT = Path(__file__).resolve().parent.parent
 GOAL = 0.95
 LIMIT = 600
 """Seconds that the tests of one mutant may take; tests that hang have noticed."""
+
+PASSED, NOTHING_TO_RUN = 0, 5
+"""Exit codes of pytest: all passed; all that were named are among the proofs."""
+
+QUICK = "/dev/shm"
+"""Where files are in memory, if there is such a place: tests wait for disks more than for anything else."""
 
 _AUDIT = ("tests/access/test_audit.py", "tests/access/test_crashes.py")
 _ACCESS = ("tests/access", "tests/calls/test_steps.py")
@@ -43,36 +56,39 @@ _STACKS = (
 _STORE = ("tests/store",)
 _HTTP = ("tests/mcp/test_auth.py", "tests/mcp/test_http_gateway.py", "tests/mcp/test_http_serving.py")
 _SCHEMA = ("tests/tools/test_validation.py", "tests/tools/test_validation_work.py")
+_WORKERS = (
+    "tests/workers/test_frames.py",
+    "tests/workers/test_peer.py",
+    "tests/workers/test_workers.py",
+    "tests/workers/test_hostile_children.py",
+    "tests/workers/test_kinds_across.py",
+)
+_MODULES: dict[tuple[str, ...], str] = {
+    _AUDIT: "access: audit",
+    _ACCESS: "access: budgets gate grants idempotency pins proposals, calls: approvals",
+    _CALLS: "base: foreign, calls: invocation pipeline results threads, calls/steps: decide record run",
+    _STACKS: "base: locks, extensions: activation pack_lifecycle, stacks: decide",
+    _HTTP: "mcp/auth: jwt_verifier, mcp/http: gateway request_checks",
+    (
+        "tests/access/test_commands.py",
+        "tests/access/test_rules.py",
+        "tests/access/test_launchers.py",
+    ): "rules: commands",
+    _SCHEMA: "schema: bounded cost defaults validation",
+    ("tests/secrets", "tests/core/test_masking.py"): "secrets: masking spellings",
+    _STORE: "store: sqlite transactions",
+    ("tests/guards",): "calls/steps: guard, guards: active_guards guarded_stream guardrails",
+    ("tests/turn",): "turn: turn_run waiting_turns whole_turns turn_guards",
+    ("tests/bus",): "bus: carriers message_bus store_link subscriptions",
+    ("tests/channels",): "channels: channel_router inbox outbox running_channels",
+    ("tests/processes",): "processes: lines programs spawned_process supervision",
+    _WORKERS: "workers: frames peer wire_values worker worker_process",
+}
 ROOMS: dict[str, tuple[str, ...]] = {
-    "agentos/access/audit.py": _AUDIT,
-    "agentos/access/budgets.py": _ACCESS,
-    "agentos/access/gate.py": _ACCESS,
-    "agentos/access/grants.py": _ACCESS,
-    "agentos/access/idempotency.py": _ACCESS,
-    "agentos/access/pins.py": _ACCESS,
-    "agentos/access/proposals.py": _ACCESS,
-    "agentos/base/foreign.py": _CALLS,
-    "agentos/base/locks.py": _STACKS,
-    "agentos/calls/approvals.py": _ACCESS,
-    "agentos/calls/invocation.py": _CALLS,
-    "agentos/calls/pipeline.py": _CALLS,
-    "agentos/calls/results.py": _CALLS,
-    "agentos/calls/steps/decide.py": _CALLS,
-    "agentos/calls/steps/record.py": _CALLS,
-    "agentos/calls/steps/run.py": _CALLS,
-    "agentos/calls/threads.py": _CALLS,
-    "agentos/extensions/activation.py": _STACKS,
-    "agentos/extensions/pack_lifecycle.py": _STACKS,
-    "agentos/mcp/auth/jwt_verifier.py": _HTTP,
-    "agentos/mcp/http/gateway.py": _HTTP,
-    "agentos/mcp/http/request_checks.py": _HTTP,
-    "agentos/rules/commands.py": ("tests/access/test_commands.py", "tests/access/test_rules.py"),
-    "agentos/schema/bounded.py": _SCHEMA,
-    "agentos/schema/validation.py": _SCHEMA,
-    "agentos/secrets/masking.py": ("tests/secrets", "tests/core/test_masking.py"),
-    "agentos/stacks/decide.py": _STACKS,
-    "agentos/store/sqlite.py": _STORE,
-    "agentos/store/transactions.py": _STORE,
+    f"agentos/{room}/{name}.py": tests
+    for tests, modules in _MODULES.items()
+    for room, _, names in (one.strip().partition(": ") for one in modules.split(","))
+    for name in names.split()
 }
 """The modules, and the tests of the room that each is in."""
 
@@ -89,6 +105,20 @@ class Mutant:
     after: str
     text: str
     """The line it is on, without its indentation."""
+    statement: int
+    """The first line of the statement that it is in."""
+    number: int = 0
+    """Which one of those that look the same, in the order of the module."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others, also when other lines of the module have changed."""
+        return "\n".join([self.module, self.text, self.before, self.after, str(self.number)])
+
+    @property
+    def what(self) -> tuple[str, str, str]:
+        """What `mutants.toml` names."""
+        return self.module, self.text, self.after
 
     def __str__(self) -> str:
         return f"{self.module}:{self.line}: {_short(self.before)}  ->  {_short(self.after)}"
@@ -155,15 +185,16 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Walk what runs: no annotations, no f-strings, whose parts have no places of their own."""
+def _nodes(tree: ast.AST, statement: int = 1) -> Iterator[tuple[ast.AST, int]]:
+    """Walk what runs, each with its statement's line: no annotations, no f-strings, whose parts have no own places."""
     for name, value in ast.iter_fields(tree):
         if name in ("annotation", "returns", "decorator_list"):
             continue
         for node in value if isinstance(value, list) else [value]:
             if isinstance(node, ast.AST) and not isinstance(node, ast.JoinedStr):
-                yield node
-                yield from _nodes(node)
+                line = node.lineno if isinstance(node, ast.stmt) else statement
+                yield node, line
+                yield from _nodes(node, line)
 
 
 def mutants_of(module: str) -> list[Mutant]:
@@ -173,13 +204,15 @@ def mutants_of(module: str) -> list[Mutant]:
     begins = [0]
     for line in lines:
         begins.append(begins[-1] + len(line))
-    found = []
-    for node in _nodes(ast.parse(source)):
+    found, alike = [], Counter[str]()
+    for node, statement in _nodes(ast.parse(source)):
         for after in _changed(node):
             start = begins[node.lineno - 1] + node.col_offset
             end = begins[node.end_lineno - 1] + node.end_col_offset
             before, text = source[start:end].decode(), lines[node.lineno - 1].decode().strip()
-            found.append(Mutant(module, node.lineno, start, end, before, after, text))
+            mutant = Mutant(module, node.lineno, start, end, before, after, text, statement)
+            found.append(attrs.evolve(mutant, number=alike[mutant.key]))
+            alike[mutant.key] += 1
     return found
 
 
@@ -212,52 +245,34 @@ class Workspace:
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             compiled.unlink()
 
-    def passes(self, *arguments: str) -> bool:
-        """Run pytest; tell whether all tests passed in time."""
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-m",
-            "not proof",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-        ]
-        environment = {**os.environ, "PYTHONPATH": f"{self.folder}", "CI": "1"}
+    def passes(self, *arguments: str, seconds: float = LIMIT) -> bool:
+        """Run pytest; tell whether all tests passed within *seconds*."""
+        left_out = (f"-pno:{plugin}" for plugin in ("cacheprovider", "xdist", "langsmith_plugin"))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not proof", *left_out]
+        temporary = self.folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        environment = {**os.environ, "PYTHONPATH": f"{self.folder}", "TMPDIR": f"{temporary}", "CI": "1"}
         with subprocess.Popen(
             [*command, *arguments], cwd=self.folder, env=environment, start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as tests:  # fmt: skip
             try:
-                return tests.wait(LIMIT) == 0
+                return tests.wait(seconds) in (PASSED, NOTHING_TO_RUN)
             except subprocess.TimeoutExpired:
                 return False
             finally:
                 _end_all(tests.pid)
+                shutil.rmtree(temporary, ignore_errors=True)
 
-    def tests_by_line(self, tests: tuple[str, ...]) -> dict[str, dict[int, list[str]]]:
-        """Return, for each module, the tests that come by each of its lines; raise if they fail as it is."""
-        data = self.folder / "coverage.data"
-        settings = self.folder / "coverage.ini"
-        settings.write_text(f"[run]\ndata_file = {data}\n")
-        options = ("--cov=agentos", f"--cov-config={settings}", "--cov-context=test", "--cov-report=")
-        if not self.passes(*options, *tests):
-            raise SystemExit(f"these fail as it is: {' '.join(tests)}")
-        from coverage import CoverageData
-
-        measured = CoverageData(basename=str(data))
-        measured.read()
-        return {
-            str(Path(name).relative_to(self.folder)): {
-                line: sorted({one.partition("|")[0] for one in contexts if one})
-                for line, contexts in measured.contexts_by_lineno(name).items()
-            }
-            for name in measured.measured_files()
-        }
+    def measured(self, tests: str) -> "Measured":
+        """Return which lines each test of the file *tests* comes by, and how long it takes; raise if one fails."""
+        data, settings, times = (self.folder / f"measured.{end}" for end in ("data", "ini", "xml"))
+        modules = ",".join(f"{self.folder / module}" for module in ROOMS)
+        settings.write_text(f"[run]\ndata_file = {data}\ninclude = {modules}\n")
+        options = ("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=")
+        if not self.passes(*options, f"--junitxml={times}", "-o", "junit_family=xunit1", tests):
+            raise SystemExit(f"fails as it is: {tests}")
+        return Measured.read(self.folder, data, times)
 
 
 def _end_all(group: int) -> None:
@@ -267,24 +282,133 @@ def _end_all(group: int) -> None:
         return
 
 
-def survivors_of(
-    workspace: Workspace, module: str, sample: list[Mutant], coming_by: dict[int, list[str]], near: int
-) -> list[Mutant]:
-    """Return those of *sample* that no test notices."""
-    source = (ROOT / module).read_bytes()
-    survivors = []
-    for mutant in sample:
-        workspace.write(module, mutant.applied(source))
-        tests = coming_by.get(mutant.line, [])
-        is_noticed = bool(tests) and not workspace.passes(*tests[:near])
-        if not is_noticed and (not tests or len(tests) > near):  # more tests come by, or only other processes do
-            is_noticed = not workspace.passes(*ROOMS[module])
-        if not is_noticed:
-            survivors.append(mutant)
-            print(f"survived  {mutant}", flush=True)
-    workspace.write(module, source)
-    print(f"{len(sample) - len(survivors):4} of {len(sample):3} noticed  {module}", flush=True)
-    return survivors
+@attrs.frozen
+class Measured:
+    """What the tests come by, by module and line, and the seconds that each takes."""
+
+    lines: dict[str, dict[int, list[str]]] = attrs.field(factory=dict)
+    seconds: dict[str, float] = attrs.field(factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path, data: Path, times: Path) -> "Measured":
+        """Return what one run of a file of tests left behind."""
+        from coverage import CoverageData
+
+        covered = CoverageData(basename=str(data))
+        covered.read()
+        lines = {
+            str(Path(name).relative_to(folder)): {
+                line: sorted({one.partition("|")[0] for one in contexts if one})
+                for line, contexts in covered.contexts_by_lineno(name).items()
+            }
+            for name in covered.measured_files()
+        }
+        seconds = {
+            f"{case.get('file')}::{case.get('name')}": float(case.get("time", "0"))
+            for case in ET.parse(times).iter("testcase")
+        }
+        return cls({name: each for name, each in lines.items() if name in ROOMS}, seconds)
+
+    @classmethod
+    def kept(cls, path: Path) -> "Measured":
+        """Return what was kept at *path*."""
+        kept = json.loads(path.read_text())
+        lines = {name: {int(line): tests for line, tests in each.items()} for name, each in kept["lines"].items()}
+        return cls(lines, kept["seconds"])
+
+    def joined(self, other: "Measured") -> "Measured":
+        """Return both."""
+        lines = {name: dict(each) for name, each in self.lines.items()}
+        for name, each in other.lines.items():
+            ours = lines.setdefault(name, {})
+            for line, tests in each.items():
+                ours[line] = [*ours.get(line, []), *tests]
+        return Measured(lines, {**self.seconds, **other.seconds})
+
+    def coming_by(self, mutant: Mutant) -> list[str]:
+        """Return the tests that come by *mutant*, quickest first; by its module where its line runs at import."""
+        lines = self.lines.get(mutant.module, {})
+        found = next((lines[line] for line in range(mutant.line, mutant.statement - 1, -1) if lines.get(line)), [])
+        if not found:
+            found = sorted({test for tests in lines.values() for test in tests})
+        return sorted(found, key=lambda test: self.seconds.get(test, 1.0))
+
+
+@attrs.frozen
+class Kept:
+    """What earlier runs found, in a folder: tests by line for each file of tests, and what became of each mutant."""
+
+    folder: Path
+    lock: Lock = attrs.field(factory=Lock)
+
+    def measured(self, workspace: Workspace, tests: str) -> Measured:
+        """Return what the tests of one file come by, measured once for each text of the file."""
+        digest = hashlib.sha256((ROOT / tests).read_bytes()).hexdigest()[:16]
+        path = self.folder / "lines" / f"{tests.replace('/', '-')}-{digest}.json"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(attrs.asdict(workspace.measured(tests))))
+        return Measured.kept(path)
+
+    def results(self) -> dict[str, dict[str, Any]]:
+        """Return what became of each mutant by its key."""
+        path = self.folder / "results.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def add(self, mutant: Mutant, is_noticed: bool) -> None:
+        """Keep whether *mutant* was noticed."""
+        with self.lock:
+            results = self.results()
+            results[mutant.key] = {**attrs.asdict(mutant), "noticed": is_noticed}
+            partial = self.folder / "results.partial"
+            partial.write_text(json.dumps(results, indent=1))
+            partial.replace(self.folder / "results.json")
+
+
+def _files(tests: tuple[str, ...]) -> list[str]:
+    """Return the files of tests in *tests*, each once."""
+    found = dict.fromkeys(
+        str(path.relative_to(ROOT))
+        for one in tests
+        for path in ([ROOT / one] if one.endswith(".py") else sorted((ROOT / one).glob("**/test_*.py")))
+    )
+    return [*found]
+
+
+@attrs.frozen
+class Effort:
+    """How much is done for one mutant."""
+
+    near: float
+    """Seconds of tests that are tried first."""
+    far: float
+    """Seconds of tests at the most."""
+    again: tuple[str, ...]
+    """Files of tests, or tests, for what was not noticed before."""
+
+    def is_noticed(self, workspace: Workspace, mutant: Mutant, measured: Measured) -> bool:
+        """Tell whether a test notices *mutant*; the quickest that come by are asked first."""
+        source = (workspace.folder / mutant.module).read_bytes()
+        if source[mutant.start : mutant.end].decode() != mutant.before:
+            raise SystemExit(f"{mutant.module} was changed while its mutants were tested: begin again")
+        workspace.write(mutant.module, mutant.applied(source))
+        try:
+            if self.again:
+                return not workspace.passes("-m", "", *self.again)  # the proofs among them as well
+            return any(not workspace.passes("--timeout=60", *some) for some in self._portions(mutant, measured))
+        finally:
+            workspace.write(mutant.module, source)
+
+    def _portions(self, mutant: Mutant, measured: Measured) -> Iterator[list[str]]:
+        """Return the tests that come by *mutant*, in two portions."""
+        spent = 0.0
+        portions: tuple[list[str], list[str]] = ([], [])
+        for test in measured.coming_by(mutant):
+            spent += measured.seconds.get(test, 1.0)
+            if spent > self.far and portions[0]:
+                break
+            portions[spent > self.near].append(test)
+        return (portion for portion in portions if portion)
 
 
 def equivalents() -> set[tuple[str, str, str]]:
@@ -293,57 +417,110 @@ def equivalents() -> set[tuple[str, str, str]]:
     return {(one["module"], one["line"], one["after"]) for one in listed}
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    say = parser.add_argument
+    say("modules", nargs="*", help="parts of the modules' paths, such as access/audit; all if none is named")
+    say("--seed", type=int, default=13, help="which changes are taken")
+    say("--sample", type=int, default=8, help="how many changes of each module")
+    say("--jobs", type=int, default=1, help="how many rooms are tested at a time, one mutant of each")
+    say("--near", type=float, default=5, help="seconds of tests that come by the line, tried first")
+    say("--far", type=float, default=60, help="seconds of tests that come by the line, in all")
+    say("--keep", type=Path, default=ROOT / ".mutants", help="where results are kept, for a run to go on from")
+    say("--again", nargs="+", default=(), metavar="TESTS", help="try what was not noticed once more, with these files")
+    say("--list", action="store_true", help="show the sample, test nothing")
+    say("--report", action="store_true", help="show what was found, test nothing")
+    return parser.parse_args()
+
+
 def main() -> int:
     """Sample, test, report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "modules", nargs="*", help="parts of the modules' paths, such as access/audit; all if none is named"
-    )
-    parser.add_argument("--seed", type=int, default=13)
-    parser.add_argument("--sample", type=int, default=16, help="how many changes of each module")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument(
-        "--near", type=int, default=60, help="how many tests that come by the line are tried before all"
-    )
-    parser.add_argument("--list", action="store_true", help="show the sample, test nothing")
-    chosen = parser.parse_args()
-    known = equivalents()
-    samples = {}
-    for module in ROOMS:
-        if not chosen.modules or any(part in module for part in chosen.modules):
-            mutants = [one for one in mutants_of(module) if (module, one.text, one.after) not in known]
-            order = random.Random(f"{chosen.seed}:{module}")
-            samples[module] = order.sample(mutants, min(chosen.sample, len(mutants)))
+    chosen = _arguments()
+    kept = Kept(chosen.keep)
+    if chosen.again:
+        samples = _survivors(chosen.modules, kept)
+    else:
+        samples = _samples(chosen.modules, chosen.seed, chosen.sample)
+        print(f"seed {chosen.seed}, {chosen.sample} of each of {len(samples)} modules", flush=True)
     if chosen.list:
         for sample in samples.values():
             print(*sample, sep="\n")
         return 0
-    return _report(samples, _tested(samples, chosen.jobs, chosen.near))
+    if not chosen.report:
+        os.setpriority(os.PRIO_PROCESS, 0, max(10, os.getpriority(os.PRIO_PROCESS, 0)))
+        effort = Effort(chosen.near, chosen.far, tuple(chosen.again))
+        rooms = dict.fromkeys(ROOMS[module] for module in samples)
+        with ThreadPoolExecutor(chosen.jobs) as pool:
+            for _ in pool.map(lambda tests: _test_room(tests, samples, kept, effort), rooms):
+                pass
+    return _report(kept.results())
 
 
-def _tested(samples: dict[str, list[Mutant]], jobs: int, near: int) -> dict[str, list[Mutant]]:
-    def test(tests: tuple[str, ...]) -> dict[str, list[Mutant]]:
-        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-            workspace = Workspace.make(Path(folder))
-            coming_by = workspace.tests_by_line(tests)
-            return {
-                module: survivors_of(workspace, module, sample, coming_by.get(module, {}), near)
-                for module, sample in samples.items()
-                if ROOMS[module] == tests
-            }
-
-    with ThreadPoolExecutor(jobs) as pool:
-        found = pool.map(test, dict.fromkeys(ROOMS[module] for module in samples))
-        return {module: survivors for each in found for module, survivors in each.items()}
+def _samples(parts: list[str], seed: int, size: int) -> dict[str, list[Mutant]]:
+    samples = {}
+    for module in ROOMS:
+        if not parts or any(part in module for part in parts):
+            mutants = mutants_of(module)
+            random.Random(f"{seed}:{module}").shuffle(mutants)  # a larger sample has all of a smaller one
+            samples[module] = mutants[:size]
+    return samples
 
 
-def _report(samples: dict[str, list[Mutant]], survivors: dict[str, list[Mutant]]) -> int:
-    total, left = sum(map(len, samples.values())), [one for each in survivors.values() for one in each]
-    noticed = (total - len(left)) / max(total, 1)
-    print(f"\n{total - len(left)} of {total} noticed ({noticed:.1%}, goal {GOAL:.0%})")
-    for one in left:
-        print(json.dumps({"module": one.module, "line": one.text, "after": one.after}))
-    return 0 if noticed >= GOAL else 1
+def _survivors(parts: list[str], kept: Kept) -> dict[str, list[Mutant]]:
+    """Return what was not noticed before, where it stands now."""
+    results, known = kept.results(), equivalents()
+    return {
+        module: [one for one in mutants_of(module) if one.what not in known and _has_survived(results.get(one.key))]
+        for module in ROOMS
+        if not parts or any(part in module for part in parts)
+    }
+
+
+def _has_survived(result: dict[str, Any] | None) -> bool:
+    return result is not None and not result["noticed"]
+
+
+def _test_room(tests: tuple[str, ...], samples: dict[str, list[Mutant]], kept: Kept, effort: Effort) -> None:
+    """Test what is not known yet of the modules whose room has *tests*."""
+    results, known = kept.results(), equivalents()
+    waiting = [
+        mutant
+        for module, sample in samples.items()
+        for mutant in sample
+        if ROOMS[module] == tests and mutant.what not in known and (effort.again or mutant.key not in results)
+    ]
+    if not waiting:
+        return
+    with tempfile.TemporaryDirectory(prefix="mutants-", dir=QUICK if os.access(QUICK, os.W_OK) else None) as folder:
+        workspace = Workspace.make(Path(folder))
+        measured = Measured()
+        if not effort.again:
+            for file in _files(tests):
+                measured = measured.joined(kept.measured(workspace, file))
+        for mutant in waiting:
+            is_noticed = effort.is_noticed(workspace, mutant, measured)
+            print(f"{'noticed ' if is_noticed else 'SURVIVED'}  {mutant}", flush=True)
+            kept.add(mutant, is_noticed)
+
+
+def _report(results: dict[str, dict[str, Any]]) -> int:
+    """Print the figures of each room, and what is not noticed in a form that `mutants.toml` takes."""
+    known = equivalents()
+    rooms: dict[str, list[dict[str, Any]]] = {}
+    for one in results.values():
+        one["equivalent"] = (one["module"], one["text"], one["after"]) in known
+        rooms.setdefault(one["module"].split("/")[1], []).append(one)
+    asked = noticed = 0
+    print("\nroom          sampled equivalent noticed survived")
+    for room, mutants in sorted(rooms.items()):
+        others = [one["noticed"] for one in mutants if not one["equivalent"]]
+        print(f"{room:14}{len(mutants):7}{len(mutants) - len(others):11}{sum(others):8}{len(others) - sum(others):9}")
+        asked, noticed = asked + len(others), noticed + sum(others)
+    print(f"\n{noticed} of {asked} noticed ({noticed / max(asked, 1):.1%}, goal {GOAL:.0%})")
+    for one in (one for one in results.values() if not one["equivalent"] and not one["noticed"]):
+        print(f"\n{one['module']}:{one['line']}: {_short(one['before'])}  ->  {_short(one['after'])}")
+        print(json.dumps({"module": one["module"], "line": one["text"], "after": one["after"]}))
+    return 0 if noticed >= GOAL * asked else 1
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from types import FunctionType, TracebackType
 from typing import Any, Self, TypeGuard, TypeVar
 
 T = TypeVar("T")
-E = TypeVar("E", bound=BaseException)
 
 
 def takes_argument(function: Callable[..., Any]) -> bool:
@@ -110,9 +109,17 @@ def running_task() -> "asyncio.Task[Any] | None":
         return None
 
 
-def is_a(error: BaseException, kind: type[E] | tuple[type[E], ...]) -> TypeGuard[E]:
-    """Tell what foreign code raised. `isinstance` would ask the object, which may raise as well."""
-    return issubclass(type(error), kind)
+def is_a(value: object, kind: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
+    """Tell what foreign code raised or returned. `isinstance` would ask the object, which may raise as well."""
+    return issubclass(type(value), kind)
+
+
+def type_name(value: object) -> str:
+    """Return the name of the type of *value*. Foreign types may have a type of their own that refuses it."""
+    return _type_name(type(value))
+
+
+_type_name: Callable[[type], str] = vars(type)["__name__"].__get__
 
 
 def _parts(error: BaseException) -> Iterator[BaseException]:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Protocol
 
+from agentos.base.foreign import type_name
 from agentos.bus.bus_messages import written
 from agentos.bus.store_link import StoreLink
 from agentos.errors import BusError, StoreError
-from agentos.kinds.communication_channel import HEARD, Heard, bus_timeout
-from agentos.payloads.foreign_job import ForeignJob, Outcome, Threads
+from agentos.kinds.communication_channel import BUS_TIMEOUT, HEARD, Heard
+from agentos.payloads.asked_payload import Finds, ask_payload
+from agentos.payloads.foreign_job import Outcome, Threads
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.entry import Entry
 from agentos.store import Store
@@ -112,7 +114,7 @@ class PackCarrier:
         except BusError as error:
             return error
         if not callable(ends):
-            return BusError(f"{self._name}: subscribe returned a {type(ends).__name__}; expected what ends it")
+            return BusError(f"{self._name}: subscribe returned a {type_name(ends)}; expected what ends it")
 
         def end() -> Any:
             hears.is_open = False
@@ -121,7 +123,8 @@ class PackCarrier:
         return end
 
     async def _unfollow(self, topic: str) -> None:
-        _, error = await self._ask(self._followed.pop(topic))
+        ends = self._followed.pop(topic)
+        _, error = await self._ask(lambda _: ends)
         if error is not None:
             self._logger.warning("%s raised when a subscription ended", self._name, exc_info=error)
 
@@ -130,21 +133,14 @@ class PackCarrier:
         await self.follow(())
 
     async def _required(self, act: str, *given: Any) -> Any:
-        answer, error = await self._ask(partial(getattr(self._entry.payload, act), *given))
+        answer, error = await self._ask(act, *given)
         if error is not None:
             self._logger.warning("%s: %s failed", self._name, act, exc_info=error)
-            raise BusError(f"{self._name}: {act} raised {type(error).__name__}")
+            raise BusError(f"{self._name}: {act} raised {type_name(error)}")
         return answer
 
-    async def _ask(self, function: Callable[[], Any]) -> Outcome:
-        job = ForeignJob(
-            function,
-            is_async=True,
-            seconds=bus_timeout(self._entry.payload),
-            threads=self._threads,
-            users=self.slot.users,
-        )
-        return await job.start().outcome()
+    async def _ask(self, finds: str | Finds, *given: Any) -> Outcome:
+        return await ask_payload(self._entry, finds, *given, threads=self._threads, seconds=BUS_TIMEOUT, on_loop=True)
 
 
 class _Ears:

@@ -71,7 +71,7 @@ class Bindings:
 
     def _chain(self, ready: ReadyTool) -> list[BoundTool]:
         if ready.entry.state is EntryState.SHADOWED:
-            return [_bound(ready, lambda value: self.seal(canonical(value)))]
+            return self._with_middleware(ready)
         standing = [entry for entry in self.catalog.registry.stack(ready.entry.id) if entry.state.in_force]
         # The tool itself as it was found: its options may be others by now.
         found = [ready if entry._slot is ready.slot else self.catalog.ready_of(entry) for entry in standing]  # noqa: SLF001 - our own

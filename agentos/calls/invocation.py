@@ -251,6 +251,8 @@ class Invocation:
 
     def _end(self, by: Literal["timeout", "cancel"]) -> None:
         if self.ended_by is not None:
+            if by == "cancel":
+                self.ended_by = by  # it has timed out and is ending: nobody begins it once more
             return
         self.ended_by = by
         self.is_cancelled = True

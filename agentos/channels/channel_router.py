@@ -5,12 +5,14 @@ All of it stands in the store. Hosts that share one look at the same inbox and o
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
 
-from agentos.base.foreign import Border, settled, to_the_end
+from agentos.base.foreign import Border, is_a, to_the_end
 from agentos.channels.channel_events import ChannelLetterKept, ChannelSenderUnknown
 from agentos.channels.channel_turns import ChannelAnswer, ChannelTurns, reply_to
 from agentos.channels.inbox import Inbox, Taken
@@ -23,9 +25,10 @@ from agentos.kinds.messaging_channel import MESSAGING_CHANNEL
 from agentos.model.channels import ChannelMessage, ChannelSettings, unknown_principals
 from agentos.model.guarding import fault_of_parameters
 from agentos.model.principal import Principal
-from agentos.payloads.foreign_job import is_async
+from agentos.payloads.foreign_job import ForeignJob, is_async, took_too_long
 from agentos.processes.backoff import Backoff
-from agentos.secrets.masking import MaskingLogger
+from agentos.secrets.masking import MaskingLogger, safe_str
+from agentos.stacks.in_use import Users
 from agentos.store import Store
 
 T = TypeVar("T")
@@ -44,6 +47,8 @@ _ENDING = 5.0
 _LEAST_ENDING = 1.0
 """How many of them are left for stopping, however long sending took."""
 _REASON_LIMIT = 500
+_LONGEST_WISH = 24 * 3600.0
+"""For how many seconds a channel may have a message wait."""
 
 
 @attrs.frozen(kw_only=True)
@@ -105,6 +110,7 @@ class Channels:
         self._clock = clock
         self._approvals = host.approvals
         self._handler: Handler | None = None
+        self._handling = Users()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """What is being answered or sent here, by the id of its row."""
         self._sending: dict[str, tuple[str, str]] = {}
@@ -335,7 +341,7 @@ class Channels:
             self._logger.warning(
                 "a message of channel %s was not answered", taken.message.channel, exc_info=border.error
             )
-            await self._fail(taken, f"{type(border.error).__name__}: {border.error}")
+            await self._fail(taken, self._masker.describe(border.error))
             return
         state = "done" if answer.waits_for is None else "parked"
         settle = self._inbox.settle
@@ -363,7 +369,17 @@ class Channels:
             raise ChannelError("the host has no handler any more")
         if is_async(handler):
             return await handler(message, principal)
-        return await settled(await asyncio.to_thread(handler, message, principal))
+        job = ForeignJob(
+            partial(handler, message, principal),
+            is_async=False,
+            seconds=None,
+            threads=self._threads,
+            users=self._handling,
+        )
+        answer, error = await job.start().outcome()
+        if error is not None:
+            raise error
+        return answer
 
     async def _stored(self, write: Callable[[], Awaitable[T]]) -> T:
         """Write what happened, as soon as the store can be written."""
@@ -387,21 +403,23 @@ class Channels:
             await to_the_end(self._outbox.settle(taken.id, "uncertain", reason="the host ended while it was sent"))
             raise
         if error is None:
-            await self._stored(lambda: self._outbox.settle(taken.id, "sent", receipt=str(receipt)[:_REASON_LIMIT]))
-        elif isinstance(error, NotSentError):
+            kept = self._masker.mask(safe_str(receipt))[:_REASON_LIMIT]
+            await self._stored(lambda: self._outbox.settle(taken.id, "sent", receipt=kept))
+        elif is_a(error, NotSentError):
             await self._not_sent(taken, error)
         else:
             self._logger.warning("channel %s: whether a message was sent is uncertain", head["channel"], exc_info=error)
-            await self._keep(taken, "uncertain", _words(error))
+            await self._keep(taken, "uncertain", self._words(error))
 
     async def _not_sent(self, taken: ToSend, error: NotSentError) -> None:
         channel = taken.message.channel
-        if error.is_final or taken.attempts >= self._settings[channel].attempts:
-            await self._keep(taken, "dead", _words(error))
+        is_final, retry_after = _said_of(error)
+        if is_final or taken.attempts >= self._settings[channel].attempts:
+            await self._keep(taken, "dead", self._words(error))
             return
         backoff = Backoff(_FIRST, _LONGEST, _JITTER)
         backoff.attempts = taken.attempts - 1
-        seconds, why = max(backoff.next(), error.retry_after or 0.0), self._masker.mask(_words(error))
+        seconds, why = max(backoff.next(), retry_after), self._words(error)[:_REASON_LIMIT]
         if (channel, taken.message.conversation) in self._resumed:
             seconds = 0.0
         self._logger.info("channel %s: a message is sent again in %.0f s: %s", channel, seconds, why)
@@ -411,6 +429,13 @@ class Channels:
         why = self._masker.mask(reason)[:_REASON_LIMIT]
         if await self._stored(lambda: self._outbox.settle(taken.id, state, reason=why)):
             await self._tell_letter(taken.message, taken.id, state, why)
+
+    def _words(self, error: BaseException) -> str:
+        """Return why something was not sent, masked."""
+        if took_too_long(error):
+            return "it took too long"
+        words: str = self._masker.mask(safe_str(error)) if is_a(error, NotSentError) else self._masker.describe(error)
+        return words
 
     async def _tell_uncertain(self, head: Mapping[str, Any]) -> None:
         """Keep a message whose host ended while it was sent."""
@@ -446,10 +471,13 @@ def _reply(message: ChannelMessage, answer: Any) -> ChannelMessage | None:
     return attrs.evolve(back, attachments=answer.attachments, reply_to=answer.reply_to or message.id)
 
 
-def _words(error: BaseException) -> str:
-    if isinstance(error, TimeoutError) and not error.args:
-        return "it took too long"
-    return str(error) if isinstance(error, NotSentError) else f"{type(error).__name__}: {error}"
+def _said_of(error: NotSentError) -> tuple[bool, float]:
+    """Return whether a message will never be sent, and after how many seconds it may be tried again."""
+    with Border():  # a channel may raise an error of its own making
+        seconds: Any = error.retry_after
+        is_number = type(seconds) in (int, float) and math.isfinite(seconds)
+        return error.is_final is True, min(max(seconds, 0.0), _LONGEST_WISH) if is_number else 0.0
+    return False, 0.0
 
 
 def _by_channel(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:

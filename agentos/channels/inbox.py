@@ -97,7 +97,12 @@ class WaitsFor:
 
 
 def _waits_for(row: Mapping[str, Any]) -> WaitsFor:
-    return WaitsFor(**json.loads(row["turn"]))
+    """Return what a row waits for; what somebody changed in the store waits for nothing and has no seal."""
+    try:
+        said = json.loads(row["turn"])
+        return WaitsFor(turn=str(said["turn"]), pending=[str(one) for one in said["pending"]], seal=str(said["seal"]))
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return WaitsFor(turn="", pending=())
 
 
 def _sealed_turn(id: str, turn: str) -> str:

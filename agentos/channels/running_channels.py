@@ -1,15 +1,16 @@
 """The channels of packs, started while the manifest turns them on and their packs are in force."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any
 
 import attrs
 
-from agentos.kinds.messaging_channel import channel_timeout
+from agentos.kinds.messaging_channel import CHANNEL_TIMEOUT
 from agentos.model.channels import ChannelMessage, ChannelSettings
-from agentos.payloads.foreign_job import ForeignJob, Outcome, Threads
+from agentos.payloads.asked_payload import ask_payload
+from agentos.payloads.foreign_job import Outcome, Threads
 from agentos.processes.backoff import Backoff
 from agentos.secrets.masking import MaskingLogger
 from agentos.stacks.entry import Entry
@@ -49,15 +50,8 @@ class ChannelDelivery:
 
 async def ask_channel(entry: Entry, threads: Threads, name: str, *given: Any, within: float | None = None) -> Outcome:
     """Call a method of a channel, and return what it returned or raised; it has its own time, or *within* if less."""
-    seconds = channel_timeout(entry.payload)
-    job = ForeignJob(
-        partial(getattr(entry.payload, name), *given),
-        is_async=True,
-        seconds=seconds if within is None else min(seconds, within),
-        threads=threads,
-        users=entry._slot.users,  # noqa: SLF001 - the slot is our own
-    )
-    return await job.start().outcome()
+    most = math.inf if within is None else within
+    return await ask_payload(entry, name, *given, threads=threads, seconds=CHANNEL_TIMEOUT, most=most, on_loop=True)
 
 
 class RunningChannels:

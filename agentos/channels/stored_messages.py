@@ -20,7 +20,13 @@ KEPT = 30 * 24 * 3600.0
 def message_data(message: ChannelMessage, masker: Masker) -> str:
     """Return what a message says as JSON; known secrets are masked in it."""
     attachments = [
-        {"mime": one.mime, "name": one.name, "url": one.url, "data": _encoded(one.data)} for one in message.attachments
+        {
+            "mime": one.mime,
+            "name": one.name and masker.mask(one.name),
+            "url": one.url and masker.mask(one.url),
+            "data": _encoded(one.data),
+        }
+        for one in message.attachments
     ]
     said = {"id": message.id, "sender": message.sender, "reply_to": message.reply_to}
     return json.dumps({**said, "text": masker.mask(message.text), "attachments": attachments})

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from agentos.base.foreign import let_outside_pass
+from agentos.base.foreign import Border, is_a, let_outside_pass, type_name
 from agentos.errors import RequiredGuardrailError
 from agentos.extensions.events import EventBus
 from agentos.guards.active_guards import ActiveGuard, ActiveGuards, GuardSet
@@ -23,7 +23,7 @@ from agentos.guards.guard_events import EVENTS
 from agentos.guards.guarded_stream import GuardedStream
 from agentos.model.guarding import GuardAction, GuardOutcome, GuardRow, GuardVerdict, Stage
 from agentos.model.principal import SYSTEM, Principal
-from agentos.payloads.foreign_job import ForeignJob, Threads
+from agentos.payloads.foreign_job import ForeignJob, Threads, took_too_long
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.registry import Registry
 
@@ -285,23 +285,40 @@ class Guardrails:
     ) -> GuardVerdict | None:
         """Return what an answer counts as; None for one that finds nothing."""
         if error is not None:
-            if isinstance(error, TimeoutError) and not error.args:
+            if took_too_long(error):
                 return self._failed(guard, f"gave no answer within {guard.settings.timeout} s")
-            return self._failed(guard, f"raised {type(error).__name__}", error)
+            return self._failed(guard, f"raised {type_name(error)}", error)
         if seconds > guard.settings.timeout:
             return self._failed(guard, f"took longer than {guard.settings.timeout} s")
         if answer is None:
             return None
         if type(answer) is not GuardVerdict:
-            return self._failed(guard, f"answered with a {type(answer).__name__}; expected a GuardVerdict or None")
-        if answer.action is not _SANITIZE:
-            return answer if answer.action is not _ALLOW else None
-        if not guard.settings.sanitizes:
-            return attrs.evolve(answer, action=_FLAG, replacement=None)
-        try:
-            return attrs.evolve(answer, replacement=subject.taken(answer.replacement))
-        except UnusableReplacementError as unusable:
-            return self._failed(guard, f"gave a replacement that can't be used: {unusable}")
+            return self._failed(guard, f"answered with a {type_name(answer)}; expected a GuardVerdict or None")
+        if answer.action is _ALLOW:
+            return None
+        with Border() as border:  # a replacement, and what is said of it, may have parts with code of their own
+            verdict: GuardVerdict = self._said(answer)
+            if verdict.action is not _SANITIZE:
+                return verdict
+            if not guard.settings.sanitizes:
+                return attrs.evolve(verdict, action=_FLAG, replacement=None)
+            return attrs.evolve(verdict, replacement=self._masked(subject.taken(verdict.replacement)))
+        what = "gave a replacement that can't be used"
+        if is_a(border.raised, UnusableReplacementError):
+            return self._failed(guard, f"{what}: {border.raised}")
+        return self._failed(guard, f"{what}: it raised {type_name(border.raised)}", border.raised)
+
+    def _said(self, verdict: GuardVerdict) -> GuardVerdict:
+        """Return a verdict with known secrets masked in what it says."""
+        if not self._masker.knows_any:
+            return verdict
+        code = verdict.code and self._masker.mask(verdict.code)
+        details = self._masker.mask_data(verdict.details)
+        return attrs.evolve(verdict, reason=self._masker.mask(verdict.reason), code=code, details=details)
+
+    def _masked(self, replacement: Any) -> Any:
+        """Return a replacement with known secrets masked, if it is a text; results are masked where they are made."""
+        return self._masker.mask(replacement) if type(replacement) is str else replacement
 
     def _failed(self, guard: ActiveGuard, what: str, error: BaseException | None = None) -> GuardVerdict:
         """Return what a guardrail that gave no answer counts as."""

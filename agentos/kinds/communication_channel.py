@@ -19,13 +19,14 @@ from agentos.model.kind import Kind, declare_own_kind
 from agentos.payloads.foreign_job import is_async
 from agentos.payloads.held_calls import kept, taken_back
 
-_TIMEOUT = 10.0
+BUS_TIMEOUT = 10.0
+"""How many seconds each method of a channel may take that says nothing of it."""
 _METHODS = ("publish", "subscribe")
 
 
 def bus_timeout(payload: Any) -> Any:
     """Return how many seconds each method of a channel may take."""
-    return getattr(payload, "timeout", _TIMEOUT)
+    return getattr(payload, "timeout", BUS_TIMEOUT)
 
 
 def _check(descriptor: Descriptor[Any]) -> None:

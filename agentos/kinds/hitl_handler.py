@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agentos.base.foreign import Border, settled
+from agentos.base.foreign import Border, is_a, settled, type_name
 from agentos.calls.threads import NO_OUTCOME, Outcome, ThreadJob, ToolThreads
 from agentos.errors import DescriptorError
 from agentos.model.crossing import Crossing, RemotePayload
@@ -66,9 +66,9 @@ class ProposalHandlers:
         if border.error is not None:
             self._logger.error("hitl-handler %r raised on proposal %s", id, proposal.id, exc_info=border.error)
             return None
-        if answer is None or isinstance(answer, Answer):
+        if answer is None or is_a(answer, Answer):
             return answer
-        self._logger.error("hitl-handler %r answered with a %s; expected an Answer", id, type(answer).__name__)
+        self._logger.error("hitl-handler %r answered with a %s; expected an Answer", id, type_name(answer))
         return None
 
     async def _call(self, callback: "Callable[[Proposal], Any]", proposal: "Proposal") -> Outcome:

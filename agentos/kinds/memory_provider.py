@@ -8,11 +8,11 @@ A payload is an object with `remember(record)`, `recall(query, *, scope, limit)`
 import asyncio
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from agentos.base.foreign import Border, is_a, type_name
 from agentos.errors import DescriptorError, MemoryProviderError
 from agentos.extensions.event import Event
 from agentos.model.descriptor import Descriptor
@@ -21,9 +21,10 @@ from agentos.model.guarding import fault_of_seconds
 from agentos.model.kind import Kind, declare_own_kind
 from agentos.model.memory import MemoryHit, MemoryRecord, MemoryScope, MemoryStats
 from agentos.model.principal import SYSTEM, Principal
-from agentos.payloads.foreign_job import ForeignJob, Threads, is_async
+from agentos.payloads.asked_payload import ask_payload
+from agentos.payloads.foreign_job import Threads, took_too_long
 from agentos.payloads.payload_context import active_in_order
-from agentos.secrets.masking import MaskingLogger
+from agentos.secrets.masking import MaskingLogger, masked_fields, safe_str
 from agentos.stacks.entry import Entry
 
 if TYPE_CHECKING:
@@ -116,12 +117,12 @@ class Memories:
 
         Raises MemoryProviderError if there is no such provider, or it can't keep it.
         """
-        who, masked = _key(principal), self._manager.masker.mask(text)
-        facts = self._manager.masker.mask_data(dict(metadata or {}))
-        record = MemoryRecord(masked, who, namespace, tuple(tags), facts, seconds)
+        masker, scope = self._manager.masker, self._scope(principal, namespace)
+        facts, marks = masker.mask_data(dict(metadata or {})), [masker.mask(tag) for tag in tags]
+        record = MemoryRecord(masker.mask(text), scope.principal, namespace, marks, facts, seconds)
         entry = self._named(provider)
         answer = await self._ask(entry, "remember", record)
-        return f"{entry.id}:{self._required(entry, 'remember', answer, str)}"
+        return f"{entry.id}:{str.__str__(self._required(entry, 'remember', answer, str))}"
 
     async def recall(
         self,
@@ -138,18 +139,18 @@ class Memories:
         """
         if type(limit) is not int or not 1 <= limit <= LIMIT:
             raise ValueError(f"limit: expected a whole number from 1 to {LIMIT}, got {limit!r}")
-        scope = MemoryScope(_key(principal), namespace)
+        scope, query = self._scope(principal, namespace), self._manager.masker.mask(query)
         asked = self._among(providers)
         answers = await asyncio.gather(*(self._ask(one, "recall", query, scope=scope, limit=limit) for one in asked))
         orders = [await self._hits(*row, scope) for row in zip(asked, answers, strict=True)]
-        return [self._masked(hit) for hit in _fused(orders)[:limit]]
+        return _fused(orders)[:limit]
 
     async def forget(self, ids: Iterable[str], *, principal: Principal | None = None, namespace: str = "") -> int:
         """Delete memories of the principal by ids as `recall` returns them; return how many were there.
 
         Raises MemoryProviderError if a provider fails; others may have deleted theirs by then.
         """
-        scope, wanted = MemoryScope(_key(principal), namespace), _by_provider(ids)
+        scope, wanted = self._scope(principal, namespace), _by_provider(ids)
         count = 0
         for entry in active_in_order(self._registry):
             if own := wanted.get(entry.id):
@@ -159,15 +160,23 @@ class Memories:
 
     async def stats(self, *, principal: Principal | None = None, namespace: str = "") -> dict[str, MemoryStats]:
         """Return what each provider has of the principal; without one that fails, as `recall`."""
-        scope = MemoryScope(_key(principal), namespace)
+        scope = self._scope(principal, namespace)
         found: dict[str, MemoryStats] = {}
         for entry in active_in_order(self._registry):
             answer, error = await self._ask(entry, "stats", scope)
-            if error is None and isinstance(answer, MemoryStats):
-                found[entry.id] = answer
-            else:
-                await self._failed(entry, "stats", _fault(answer, error, MemoryStats), error, scope)
+            with Border() as border:  # as above
+                if error is None and type(answer) is MemoryStats:
+                    found[entry.id] = masked_fields(answer, self._manager.masker)
+                    continue
+            error = error or border.error
+            await self._failed(entry, "stats", _fault(answer, error, MemoryStats), error, scope)
         return found
+
+    def _scope(self, principal: Principal | None, namespace: str) -> MemoryScope:
+        """Return whose memories are meant; a namespace is a name that goes out as it is."""
+        if self._manager.masker.mask(str(namespace)) != namespace:
+            raise ValueError("namespace: it has a known secret in it")
+        return MemoryScope(_key(principal), namespace)
 
     # -- providers ---------------------------------------------------------------------------------------------
 
@@ -184,23 +193,15 @@ class Memories:
         return [one for one in active_in_order(self._registry) if wanted is None or one.id in wanted]
 
     async def _ask(self, entry: Entry, act: str, *given: Any, **named: Any) -> tuple[Any, BaseException | None]:
-        function = getattr(entry.payload, act)
-        job = ForeignJob(
-            partial(function, *given, **named),
-            is_async=is_async(function),
-            seconds=_timeout(entry.payload),
-            threads=self._threads,
-            users=entry._slot.users,  # noqa: SLF001 - the slot is our own
-        )
-        return await job.start().outcome()
+        return await ask_payload(entry, act, *given, threads=self._threads, seconds=_TIMEOUT, **named)
 
     def _required(self, entry: Entry, act: str, outcome: tuple[Any, BaseException | None], kind: type) -> Any:
         """Return what a provider answered, or raise: what was to be kept or deleted must not be lost unnoticed."""
         answer, error = outcome
-        if error is None and isinstance(answer, kind) and not isinstance(answer, bool):
+        if error is None and is_a(answer, kind) and type(answer) is not bool:
             return answer
-        if isinstance(error, ValueError):  # its word for what it can't keep
-            raise MemoryProviderError(entry.id, self._manager.masker.mask(str(error))) from None
+        if error is not None and is_a(error, ValueError):  # its word for what it can't keep
+            raise MemoryProviderError(entry.id, self._manager.masker.mask(safe_str(error))) from None
         why = _fault(answer, error, kind)
         self._logger.warning("memory-provider %s: %s %s", entry.id, act, why, exc_info=error)
         raise MemoryProviderError(entry.id, f"{act} {why}")
@@ -210,10 +211,16 @@ class Memories:
     ) -> Sequence[MemoryHit]:
         """Return the hits of one provider; none if it failed or answered with something that was not asked for."""
         answer, error = outcome
-        fault = _fault_of_hits(answer, scope) if error is None else _fault(answer, error, list)
-        if fault is None:
-            return [attrs.evolve(hit, id=f"{entry.id}:{hit.id}", also=()) for hit in answer]
-        await self._failed(entry, "recall", fault, error, scope)
+        fault: str | None = None
+        with Border() as border:  # what it answered may have parts with code of their own
+            fault = _fault_of_hits(answer, scope) if error is None else _fault(answer, error, list)
+            if fault is None:
+                own = (
+                    attrs.evolve(hit, id=f"{entry.id}:{hit.id}", text=str.__str__(hit.text), also=()) for hit in answer
+                )
+                return [masked_fields(hit, self._manager.masker) for hit in own]
+        error = error or border.error
+        await self._failed(entry, "recall", fault or _fault(answer, error, list), error, scope)
         return ()
 
     async def _failed(self, entry: Entry, act: str, why: str, error: BaseException | None, scope: MemoryScope) -> None:
@@ -226,10 +233,6 @@ class Memories:
             )
             events.post(told)
             await events.deliver()
-
-    def _masked(self, hit: MemoryHit) -> MemoryHit:
-        text = self._manager.masker.mask(hit.text)
-        return hit if text == hit.text else attrs.evolve(hit, text=text)
 
 
 def _fused(orders: Iterable[Sequence[MemoryHit]]) -> list[MemoryHit]:
@@ -263,19 +266,17 @@ def _key(principal: Principal | None) -> str:
 
 
 def _fault_of_hits(answer: Any, scope: MemoryScope) -> str | None:
-    if not isinstance(answer, list | tuple) or not all(isinstance(one, MemoryHit) for one in answer):
-        return f"answered with a {type(answer).__name__}; expected a list of MemoryHit"
-    if not all(hit.is_within(scope) for hit in answer):
+    if type(answer) not in (list, tuple) or not all(type(one) is MemoryHit for one in answer):
+        return f"answered with a {type_name(answer)}; expected a list of MemoryHit"
+    if not all(hit.is_within(scope) for hit in answer[:LIMIT]):
         return "answered with what is not of the principal and namespace that were asked for"
     return None
 
 
 def _fault(answer: Any, error: BaseException | None, kind: type) -> str:
     if error is None:
-        return f"answered with a {type(answer).__name__}; expected a {kind.__name__}"
-    if isinstance(error, TimeoutError) and not error.args:
-        return "took too long"
-    return f"raised {type(error).__name__}"
+        return f"answered with a {type_name(answer)}; expected a {kind.__name__}"
+    return "took too long" if took_too_long(error) else f"raised {type_name(error)}"
 
 
 MEMORY_PROVIDER = declare_own_kind(Kind("memory-provider", check=_check, reader="`host.memory`, and turns with memory"))

@@ -20,13 +20,14 @@ from agentos.model.kind import Kind, declare_own_kind
 from agentos.payloads.foreign_job import is_async
 from agentos.payloads.held_calls import kept, taken_back
 
-_TIMEOUT = 30.0
+CHANNEL_TIMEOUT = 30.0
+"""How many seconds each method of a channel may take that says nothing of it."""
 _METHODS = {"start": 1, "send": 1, "stop": 0}
 
 
 def channel_timeout(payload: Any) -> Any:
     """Return how many seconds each method of a channel may take."""
-    return getattr(payload, "timeout", _TIMEOUT)
+    return getattr(payload, "timeout", CHANNEL_TIMEOUT)
 
 
 def _check(descriptor: Descriptor[Any]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from agentos.base.foreign import is_a, type_name
 from agentos.errors import DescriptorError, PersonaError
 from agentos.model.crossing import Crossing
 from agentos.model.descriptor import Descriptor
@@ -18,7 +19,8 @@ from agentos.model.kind import Kind, declare_own_kind
 from agentos.model.manifest import PackEntry
 from agentos.model.persona import Persona
 from agentos.model.principal import SYSTEM, Principal
-from agentos.payloads.foreign_job import ForeignJob, Threads, is_async
+from agentos.payloads.asked_payload import ask_payload
+from agentos.payloads.foreign_job import Threads
 from agentos.payloads.payload_context import PayloadContext
 from agentos.stacks.entry import Entry
 
@@ -55,6 +57,7 @@ class Personas:
 
     def __init__(self, manager: "ExtensionManager", threads: Threads) -> None:
         self._registry = manager.registry(PERSONA.name)
+        self._masker = manager.masker
         self._threads = threads
 
     def active(self) -> list[Persona]:
@@ -76,23 +79,16 @@ class Personas:
     async def prompt(
         self, id: str, *, principal: Principal | None = None, session: Mapping[str, Any] | None = None
     ) -> str:
-        """Return what the persona tells the model; raise PersonaError if its function fails."""
+        """Return what the persona tells the model, masked; raise PersonaError if its function fails."""
         entry = self._entry(id)
         said = entry.payload.system_prompt
         if isinstance(said, str):
-            return said
+            return self._masker.mask(said)
         context = PayloadContext(entry, principal or SYSTEM, {} if session is None else session)
-        job = ForeignJob(
-            lambda: said(context),
-            is_async=is_async(said),
-            seconds=_TIMEOUT,
-            threads=self._threads,
-            users=entry._slot.users,  # noqa: SLF001 - the slot is our own
-        )
-        answer, error = await job.start().outcome()
-        if error is None and isinstance(answer, str):
-            return answer
-        why = f"gave a {type(answer).__name__}, no text" if error is None else f"failed with {type(error).__name__}"
+        answer, error = await ask_payload(entry, lambda _: said, context, threads=self._threads, seconds=_TIMEOUT)
+        if error is None and is_a(answer, str):
+            return self._masker.mask(str.__str__(answer))
+        why = f"gave a {type_name(answer)}, no text" if error is None else f"failed with {type_name(error)}"
         raise PersonaError(id, f"the system prompt of the persona {id!r} {why}") from error
 
     def _entry(self, id: str) -> Entry:

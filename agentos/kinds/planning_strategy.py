@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from agentos.base.foreign import type_name
 from agentos.errors import DescriptorError, PlanningError
 from agentos.extensions.event import Event
 from agentos.model.descriptor import Descriptor
@@ -19,7 +20,8 @@ from agentos.model.kind import Kind, declare_own_kind
 from agentos.model.planning import Plan
 from agentos.model.principal import SYSTEM, Principal
 from agentos.model.tool_call import ToolResult
-from agentos.payloads.foreign_job import ForeignJob, Threads, is_async
+from agentos.payloads.asked_payload import ask_payload
+from agentos.payloads.foreign_job import Threads, took_too_long
 from agentos.payloads.payload_context import PayloadContext, active_in_order
 from agentos.stacks.entry import Entry
 
@@ -141,19 +143,12 @@ class Planning:
         session: Mapping[str, Any] | None,
         ask: Ask | None,
     ) -> Plan:
-        function = getattr(entry.payload, act)
         tools = self._offered(principal)
         context = PlanContext(entry, principal, {} if session is None else session, tools, ask)
-        job = ForeignJob(
-            lambda: function(*given, context),
-            is_async=is_async(function),
-            seconds=_timeout(entry.payload),
-            threads=self._threads,
-            users=entry._slot.users,  # noqa: SLF001 - the slot is our own
-        )
-        answer, error = await job.start().outcome()
-        if error is None and isinstance(answer, Plan):
-            return answer
+        answer, error = await ask_payload(entry, act, *given, context, threads=self._threads, seconds=_TIMEOUT)
+        if error is None and type(answer) is Plan:
+            mask = self._manager.masker.mask
+            return attrs.evolve(answer, steps=[attrs.evolve(one, text=mask(one.text)) for one in answer.steps])
         raise PlanningError(entry.id, f"{act} of the planning-strategy {entry.id!r} {_fault(answer, error)}") from error
 
     async def _told(self, entry: Entry, plan: Plan, principal: Principal) -> Plan:
@@ -166,10 +161,8 @@ class Planning:
 
 def _fault(answer: Any, error: BaseException | None) -> str:
     if error is None:
-        return f"answered with a {type(answer).__name__}; expected a Plan"
-    if isinstance(error, TimeoutError) and not error.args:
-        return "took too long"
-    return f"raised {type(error).__name__}"
+        return f"answered with a {type_name(answer)}; expected a Plan"
+    return "took too long" if took_too_long(error) else f"raised {type_name(error)}"
 
 
 PLANNING_STRATEGY = declare_own_kind(

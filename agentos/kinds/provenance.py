@@ -7,18 +7,21 @@ have `anchor(checkpoint)`, which gives a checkpoint to somebody outside and retu
 
 import asyncio
 import json
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
+from agentos.base.foreign import Border, type_name
 from agentos.errors import AgentOSError, DescriptorError, StoreError
 from agentos.model.crossing import Crossing
 from agentos.model.descriptor import Descriptor
 from agentos.model.guarding import fault_of_parameters, fault_of_seconds
 from agentos.model.kind import Kind, declare_own_kind
-from agentos.payloads.foreign_job import ForeignJob, Threads, is_async
+from agentos.payloads.asked_payload import Finds, ask_payload
+from agentos.payloads.foreign_job import Threads
 from agentos.payloads.payload_context import active_in_order
-from agentos.secrets.masking import MaskingLogger
+from agentos.secrets.masking import MaskingLogger, safe_str
 from agentos.stacks.entry import Entry
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ class Provenance:
         self._audit = audit
         self._threads = threads
         self._clock = clock
+        self._masker = manager.masker
         self._logger = MaskingLogger("agentos.provenance", manager.masker)
         self._signed: dict[str, tuple[int, float]] = {}
         """Up to which record each signer has signed, its own checkpoint included, and when."""
@@ -89,9 +93,9 @@ class Provenance:
         seq, at = self._signed.setdefault(_name(entry), (0, loop.time()))
         if extent.seq <= seq:
             return None
-        if extent.seq - seq >= getattr(entry.payload, "every_records", _RECORDS):
+        if extent.seq - seq >= _number(entry, "every_records", _RECORDS):
             return 0.0
-        return max(0.0, at + float(getattr(entry.payload, "every_seconds", _SECONDS)) - loop.time())
+        return max(0.0, at + _number(entry, "every_seconds", _SECONDS) - loop.time())
 
     def _look_again(self, seconds: float) -> None:
         if self._timer is None:
@@ -128,7 +132,7 @@ class Provenance:
 
         at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
         text = signed_text(purpose, extent, at)
-        signature = await self._asked(entry, entry.payload.sign, text)
+        signature = await self._asked(entry, "sign", text)
         key = await self._public_key(entry)
         if type(signature) is not bytes or type(key) is not bytes:
             raise ProvenanceError(f"{_name(entry)} gave no signature as bytes")
@@ -138,32 +142,21 @@ class Provenance:
 
     async def _public_key(self, entry: Entry) -> Any:
         """Return the key as it is now: an attribute, or of a pack in a process of its own a function."""
-        key = entry.payload.public_key
-        return await self._asked(entry, lambda _: key(), None) if callable(key) else key
+        return await self._asked(entry, _public_key)
 
     async def _anchored(self, entry: Entry, signed: dict[str, Any]) -> str | None:
         """Return the receipt of whoever a checkpoint was given to; None if nobody is, or if that failed."""
-        anchor = getattr(entry.payload, "anchor", None)
-        if anchor is None:
-            return None
         try:
-            receipt = await self._asked(entry, anchor, dict(signed))
+            receipt = await self._asked(entry, _anchor, dict(signed))
         except ProvenanceError as error:
             self._logger.warning("a checkpoint of the audit log was not anchored: %s", error)
             return None
-        return None if receipt is None else str(receipt)[:_RECEIPT_LIMIT]
+        return None if receipt is None else self._masker.mask(safe_str(receipt))[:_RECEIPT_LIMIT]
 
-    async def _asked(self, entry: Entry, function: Callable[[Any], Any], value: Any) -> Any:
-        job = ForeignJob(
-            lambda: function(value),
-            is_async=is_async(function),
-            seconds=_timeout(entry.payload),
-            threads=self._threads,
-            users=entry._slot.users,  # noqa: SLF001 - the slot is our own
-        )
-        answer, error = await job.start().outcome()
+    async def _asked(self, entry: Entry, finds: str | Finds, *given: Any) -> Any:
+        answer, error = await ask_payload(entry, finds, *given, threads=self._threads, seconds=_TIMEOUT)
         if error is not None:
-            raise ProvenanceError(f"{_name(entry)} raised {type(error).__name__}") from error
+            raise ProvenanceError(f"{_name(entry)} raised {type_name(error)}") from error
         return answer
 
     # -- bundles -----------------------------------------------------------------------------------------------
@@ -177,6 +170,29 @@ class Provenance:
         signed = await self._sign(entries[0], "bundle", extent)
         stream.write(json.dumps(signed) + "\n")
         return await self._audit.export(stream, last=extent.seq)
+
+
+def _number(entry: Entry, name: str, default: float) -> float:
+    """Return a number that a payload says of itself, or the default if it says none."""
+    with Border():
+        said = getattr(entry.payload, name, default)
+        if type(said) in (int, float) and math.isfinite(said):
+            return float(said)
+    return default
+
+
+def _public_key(payload: Any) -> Callable[[], Any]:
+    key = payload.public_key
+    return key if callable(key) else lambda: key
+
+
+def _anchor(payload: Any) -> Callable[[Any], Any]:
+    anchor = getattr(payload, "anchor", None)
+    return _to_nobody if anchor is None else anchor
+
+
+async def _to_nobody(_: Any) -> None:
+    """Give a checkpoint to nobody."""
 
 
 def _name(entry: Entry) -> str:

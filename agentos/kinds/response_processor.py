@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from agentos.base.foreign import Border, is_a, type_name
 from agentos.errors import DescriptorError, GuardrailBlockedError, ResponseRefusedError
 from agentos.extensions.event import Event
 from agentos.model.crossing import Crossing, RemotePayload
@@ -17,9 +18,10 @@ from agentos.model.guarding import GuardAction, fault_of_parameters, fault_of_se
 from agentos.model.kind import Kind, declare_own_kind
 from agentos.model.principal import SYSTEM, Principal
 from agentos.model.response import Response
-from agentos.payloads.foreign_job import ForeignJob, Threads, is_async
+from agentos.payloads.asked_payload import ask_payload
+from agentos.payloads.foreign_job import Threads, took_too_long
 from agentos.payloads.payload_context import PayloadContext, active_in_order
-from agentos.secrets.masking import MaskingLogger
+from agentos.secrets.masking import MaskingLogger, masked_fields
 from agentos.stacks.entry import Entry
 
 if TYPE_CHECKING:
@@ -84,23 +86,17 @@ class ResponseProcessors:
     async def _processed(
         self, entry: Entry, response: Response, principal: Principal, session: Mapping[str, Any]
     ) -> Response:
-        function, seconds = _function(entry.payload), _timeout(entry.payload)
         context = PayloadContext(entry, principal, session)
-        job = ForeignJob(
-            lambda: function(response, context),
-            is_async=is_async(function),
-            seconds=seconds,
-            threads=self._threads,
-            users=entry._slot.users,  # noqa: SLF001 - the slot is our own
-        )
-        answer, error = await job.start().outcome()
-        if error is None and answer is None:
-            return response
-        if error is None and isinstance(answer, str):
-            return attrs.evolve(response, text=str(answer))
-        if error is None and isinstance(answer, Response):
-            return answer
-        await self._failed(entry, _fault(answer, error, seconds), error, principal)
+        answer, error = await ask_payload(entry, _function, response, context, threads=self._threads, seconds=_TIMEOUT)
+        with Border() as border:  # what it answered may have parts with code of their own
+            if error is None and answer is None:
+                return response
+            if error is None and is_a(answer, str):
+                return attrs.evolve(response, text=self._manager.masker.mask(str.__str__(answer)))
+            if error is None and type(answer) is Response:
+                return masked_fields(answer, self._manager.masker)
+        error = error or border.error
+        await self._failed(entry, _fault(answer, error), error, principal)
         return response
 
     async def _failed(self, entry: Entry, why: str, error: BaseException | None, principal: Principal) -> None:
@@ -117,12 +113,10 @@ class ResponseProcessors:
             raise ResponseRefusedError(entry.id, why)
 
 
-def _fault(answer: Any, error: BaseException | None, seconds: float) -> str:
+def _fault(answer: Any, error: BaseException | None) -> str:
     if error is None:
-        return f"answered with a {type(answer).__name__}; expected a Response, a text or None"
-    if isinstance(error, TimeoutError) and not error.args:
-        return f"took longer than {seconds} s"
-    return f"raised {type(error).__name__}"
+        return f"answered with a {type_name(answer)}; expected a Response, a text or None"
+    return "took too long" if took_too_long(error) else f"raised {type_name(error)}"
 
 
 _CROSSING = Crossing(

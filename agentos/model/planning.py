@@ -53,7 +53,7 @@ class Plan:
     """The id of the planning-strategy that made it."""
 
     def __attrs_post_init__(self) -> None:
-        if not all(isinstance(step, PlanStep) for step in self.steps) or len(self.steps) > STEPS_LIMIT:
+        if not all(type(step) is PlanStep for step in self.steps) or len(self.steps) > STEPS_LIMIT:
             raise ValueError(f"Plan.steps: expected at most {STEPS_LIMIT} of PlanStep")
         if len({step.id for step in self.steps}) < len(self.steps):
             raise ValueError("Plan.steps: an id stands there twice")

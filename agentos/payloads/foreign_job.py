@@ -144,10 +144,11 @@ class ForeignJob:
             return
         self._thread = None
         value, error = future.result()
-        if error is None and inspect.isawaitable(value):
-            self._carry(lambda: value)
-            return
-        self._end((value, error))
+        with Border() as border:  # what it returned may not even let itself be looked at
+            if error is None and inspect.isawaitable(value):
+                self._carry(lambda: value)
+                return
+        self._end((value, error) if border.error is None else (None, border.error))
         self._leave()
 
     def _end(self, outcome: Outcome) -> None:
@@ -186,6 +187,11 @@ async def _carried(call: Callable[[], Any]) -> Outcome:
     with Border() as border:
         return await settled(call()), None
     return None, border.error
+
+
+def took_too_long(error: BaseException) -> bool:
+    """Tell whether *error*, of an outcome, says that there was none in time."""
+    return type(error) is TimeoutError and not error.args
 
 
 def is_async(function: Any) -> bool:

@@ -6,9 +6,11 @@ import math
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from agentos.base.foreign import Border
+import attrs
+
+from agentos.base.foreign import Border, type_name
 from agentos.secrets.spellings import (
     Readings,
     Span,
@@ -19,6 +21,8 @@ from agentos.secrets.spellings import (
 )
 
 logging.getLogger("agentos").addHandler(logging.NullHandler())
+
+T = TypeVar("T", bound=attrs.AttrsInstance)
 
 MASK = "***"
 _SHORTEST = 4
@@ -135,13 +139,13 @@ class Masker:
         if isinstance(value, str | Mapping | list | tuple):
             masked = self.mask_data(value)
             return value if masked == value and self.mask(safe_repr(value)) == safe_repr(value) else masked
-        said = safe_repr(value) + _safe_str(value)
+        said = safe_repr(value) + safe_str(value)
         return value if self.mask(said) == said else self.mask(safe_repr(value))
 
     def describe(self, error: BaseException) -> str:
         """Name an exception and its message in one line, masked."""
-        text = " ".join(self.mask(_safe_str(error)).split())  # masked first: folding would change a value
-        name = type(error).__name__
+        text = " ".join(self.mask(safe_str(error)).split())  # masked first: folding would change a value
+        name = type_name(error)
         return self.mask(f"{name}: {text}" if text else name)
 
     def cleanse(self, error: BaseException | None) -> BaseException | None:
@@ -158,7 +162,7 @@ class Masker:
             return False
         seen.add(id(error))
         notes = getattr(error, "__notes__", ())
-        said = [_safe_str(error), safe_repr(error), safe_repr(error.args), safe_repr(notes)]
+        said = [safe_str(error), safe_repr(error), safe_repr(error.args), safe_repr(notes)]
         said += [note for note in notes if isinstance(note, str)] if isinstance(notes, list | tuple) else []
         if any(self.mask(text) != text for text in said):
             return True
@@ -167,7 +171,17 @@ class Masker:
         return any(self._leaks(inner, seen) for inner in linked if inner is not None)
 
 
-def _safe_str(value: object) -> str:
+def masked_fields(value: T, masker: Masker) -> T:
+    """Return *value*, of an attrs class, with known values hidden in all fields that it is made of."""
+    if not masker.knows_any:
+        return value
+    said = {field.name: getattr(value, field.name) for field in attrs.fields(type(value)) if field.init}
+    told = {name: one for name, one in said.items() if isinstance(one, str | tuple | Mapping)}
+    return attrs.evolve(value, **{name: masker.mask_data(one) for name, one in told.items()})  # type: ignore[misc]  # T is one
+
+
+def safe_str(value: object) -> str:
+    """Return *value* as text, or nothing if it can't be."""
     with Border():  # foreign objects can't even be relied on to be shown
         return str.__str__(str(value))
     return ""
@@ -177,7 +191,7 @@ def safe_repr(value: object) -> str:
     """Return what *value* says of itself, or its type if it can't."""
     with Border():  # as above
         return str.__str__(repr(value))
-    return f"<{type(value).__name__}>"
+    return f"<{type_name(value)}>"
 
 
 def _numbers_of(value: str) -> Iterator[float]:
@@ -254,7 +268,7 @@ class MaskingLogger(logging.LoggerAdapter[logging.Logger]):
 
 def _formatted(msg: object, args: tuple[object, ...]) -> str:
     """Fill in the arguments as logging does; ones that do not fit are no failure of whoever logs."""
-    text = _safe_str(msg)
+    text = safe_str(msg)
     if not args:
         return text
     with Border():  # foreign objects and formats

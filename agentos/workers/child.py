@@ -33,7 +33,8 @@ from agentos.workers.peer import Peer
 from agentos.workers.process_limits import end_if_out_of_memory
 from agentos.workers.wire_values import decode_error, encode_error
 
-_LOG_LIMIT = 10_000
+_LOG_LIMIT = 20_000
+"""Twice as much as the host keeps, which masks it first: a value that is cut here is not kept there."""
 
 
 class _LogToHost(logging.Handler):

@@ -7,7 +7,7 @@ from agentos.model.pack_context import PackContext
 from agentos.secrets.masking import MaskingLogger
 from agentos.workers.wire_values import RemoteError
 
-_TEXT_LIMIT = 10_000
+_NAME_LIMIT, _TEXT_LIMIT = 100, 10_000
 _LEVELS = range(1, logging.CRITICAL + 1)
 
 
@@ -36,5 +36,6 @@ class HostAnswers:
     def _log(self, said: Any) -> None:
         """Write a record of the pack's process into the pack's log, where known secret values are masked."""
         level = said["level"] if type(said["level"]) is int and said["level"] in _LEVELS else logging.INFO
-        name, text = str(said["name"])[:100], str(said["text"])[:_TEXT_LIMIT]
+        name, text = (self._secrets.mask(str(said[part])) for part in ("name", "text"))  # half a value would be left
+        name, text = name[:_NAME_LIMIT], text[:_TEXT_LIMIT]
         self._logger.log(level, "%s%s", f"{name}: " if name else "", text)

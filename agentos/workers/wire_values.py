@@ -16,6 +16,8 @@ from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
+from agentos.base.foreign import Border, type_name
+
 DEPTH = 100
 """How deep a value may be nested; each level takes at most four of a message's."""
 _TRACEBACK_LIMIT = 20_000
@@ -324,7 +326,7 @@ def encode_error(error: BaseException) -> dict[str, Any]:
     """Return what is told of an error: the names of its class and its bases, its message, where it came from."""
     kind = type(error)
     said: dict[str, Any] = {
-        "type": kind.__name__[:_NAME_LIMIT],
+        "type": type_name(error)[:_NAME_LIMIT],
         "bases": [base.__name__ for base in kind.__mro__ if base.__module__ in ("builtins", _TREE, *_ERRORS.values())],
         "message": _safely(lambda: str(error))[:_MESSAGE_LIMIT],
         "traceback": _safely(lambda: "".join(traceback.format_exception(error)))[-_TRACEBACK_LIMIT:],
@@ -337,10 +339,9 @@ def encode_error(error: BaseException) -> dict[str, Any]:
 
 
 def _safely(say: Callable[[], str]) -> str:
-    try:
-        return say()
-    except Exception:  # noqa: BLE001 - an error that can't be shown is foreign code
-        return "(it can't be shown)"
+    with Border():  # an error may have methods of its own
+        return str.__str__(say())
+    return "(it can't be shown)"
 
 
 def decode_error(said: Any) -> Exception:

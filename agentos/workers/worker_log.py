@@ -43,7 +43,7 @@ class WorkerLog:
 
     def log(self, level: int, text: str, *args: object) -> None:
         """Take a log record, as a logger does."""
-        text = (text % args)[:_RECORD_LIMIT]
+        text = self._mask(text % args)[:_RECORD_LIMIT]  # masked first: half a value would be left
         self._lines.append((logging.getLevelName(level).lower(), text))
         if self._is_heard():
             self.logger.log(level, "%s", text)

@@ -409,6 +409,17 @@ def test_options_are_the_same_exactly_if_their_json_is(one, other):
 # -- who takes part ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("tool", ["p:act", "q:act"])
+async def test_middleware_that_was_added_around_a_tool_is_refused_also_if_that_is_shadowed(way, tool):
+    async def around(invocation, next):
+        return await next()
+
+    before = [entry(), entry("q", priority=5)]
+    added = entry("m", offered=Descriptor("tool-middleware", "around", around))
+
+    assert_refused(await way(before, [*before, added], tool=tool), "m:around around it")
+
+
 async def test_a_wrapper_that_was_added_beneath_another_is_refused(way):
     before = [entry(), wrapper("top", 20)]
     after = [entry(), wrapper("mid", 10), wrapper("top", 20)]

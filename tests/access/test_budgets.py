@@ -567,3 +567,14 @@ async def test_a_wrapped_call_takes_a_slot_of_its_own_tool():
 
         assert kind(await call(host, "base:act")) == "ok"
         assert kind(await call(host, "act")) == "BudgetExceeded"
+
+
+def test_a_budget_that_is_used_up_says_when_there_is_enough_again_whatever_fractions_come_to():
+    clock = Clock()
+    budgets = Budgets((Budget(calls=None, cost=0.3, window=100.0),), clock)
+    for _ in range(3):
+        assert budgets.reserve("ann", "p:act", 0.1) is None
+        budgets.release("ann", "p:act")
+        clock.now += 10
+
+    assert budgets.reserve("ann", "p:act", 0.1).retry_after == pytest.approx(70)

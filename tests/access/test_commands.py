@@ -689,3 +689,14 @@ def test_the_laboratory_notices_what_it_is_there_for(laboratory, line):
     [ran] = laboratory.run([line])
 
     assert surprises(line, ran) != []
+
+
+@pytest.mark.parametrize("line", ["ok $(ls", "ok $(ls $(pwd)", "ok <(ls", "(ok x", "ok x; (ok x"])
+def test_a_substitution_without_an_end_fits_no_pattern(line):
+    assert not OK.matches(line, widely=False)
+
+
+@pytest.mark.parametrize(("line", "fits"), [("ok *.py", True), ("ok x ~/a", True), ("ok x", True), ("ok $HOME", False)])
+def test_what_the_end_of_a_pattern_is_for_may_be_what_a_shell_expands(line, fits):
+    assert OK.matches(line, widely=False) is fits
+    assert CommandPattern.parse("ok x").matches(line, widely=False) is (line == "ok x")

@@ -483,3 +483,29 @@ async def test_what_stands_beneath_and_may_not_be_called_is_not_there():
 def test_a_rule_that_asks_takes_the_bare_command_for_a_match(line):
     assert InterventionRule("always", {"$.line": "git push *"}, "command").applies({"line": line})
     assert not InterventionRule("never", {"$.line": "git push *"}, "command").applies({"line": "git push"})
+
+
+async def test_a_caller_cancelled_while_its_call_is_written_down_leaves_a_beginning_and_an_end(sqlite_url):
+    body, is_asked = Body(), asyncio.Event()
+
+    def told(arguments, context):
+        is_asked.set()
+
+    async with AgentOS(store=sqlite_url, mode="auto", budget=None) as host:
+        act = acting(body, intervention=told)
+        await host.extensions.load_pack(ExtensionPack("p", "1.0", [act]))
+        with contextlib.closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as other:
+            other.execute("BEGIN IMMEDIATE")  # nothing can be written meanwhile
+            calling = asyncio.create_task(host.tools.process_tool_call(ToolCall("act")))
+            await is_asked.wait()
+            for _ in range(1_000):
+                await asyncio.sleep(0)
+            calling.cancel()
+            await asyncio.sleep(0)
+            other.rollback()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        found = [one for one in await host.audit.records() if one.data.get("tool") == "p:act" and one.event != "pin"]
+
+    assert [(one.event, one.data.get("error")) for one in found] == [("decision", None), ("call", "Cancelled")]
+    assert body.sessions == []

@@ -18,6 +18,7 @@ from agentos import (
     ToolContext,
     tool,
 )
+from agentos.bus import message_bus
 
 
 async def test_messages_are_heard_in_the_order_of_their_sender_on_their_topic_alone():
@@ -476,3 +477,24 @@ async def test_tools_and_response_processors_publish_by_their_contexts():
         await host.respond("all")
 
         assert await ears.until(2) == ["hear", "all"]
+
+
+async def test_there_are_so_many_subscriptions_at_the_most(monkeypatch):
+    monkeypatch.setattr(message_bus, "_SUBSCRIPTIONS", 2)
+    async with AgentOS() as host:
+        ends = [await host.bus.subscribe("news", Ears()) for _ in range(2)]
+        with pytest.raises(BusError, match="there are 2 subscriptions already"):
+            await host.bus.subscribe("weather", Ears())
+        await ends[0]()
+        await host.bus.subscribe("weather", Ears())
+
+
+async def test_what_is_done_with_a_bus_that_was_closed_ends_at_once():
+    ears = Ears()
+    async with AgentOS() as host:
+        await host.bus.subscribe("news", ears)
+        bus = host.bus
+    await bus.close()
+
+    with pytest.raises(BusError, match="the bus is closed"):
+        await bus.publish("news", 1)

@@ -157,6 +157,37 @@ async def test_it_may_run_the_tool_again():
     assert len(RAN) == 2
 
 
+async def test_a_tool_that_ends_late_after_its_timeout_is_not_run_again_once_its_call_was_cancelled():
+    is_ending, may_end = asyncio.Event(), asyncio.Event()
+
+    @tool(effect="read", required_access=PUBLIC)
+    async def lingering() -> str:
+        """Take long, and long to end."""
+        RAN.append("lingering")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_ending.set()
+            await may_end.wait()
+
+    async def retry(invocation, next):
+        result = await next()
+        return result if result.success else await next()
+
+    async with host_with(around("retry", retry)) as host:
+        host.tools.executor.catalog.default_timeout = 0.05  # of tools that name none
+        await host.extensions.load_pack(ExtensionPack("late", "1", [lingering]))
+        going_on = asyncio.create_task(host.tools.process_tool_call(ToolCall("lingering", id="c"), ANN))
+        async with asyncio.timeout(30):
+            await is_ending.wait()
+            was_accepted = await host.tools.cancel("c")
+            may_end.set()
+            result = await going_on
+
+    assert was_accepted
+    assert (result.error.type, RAN) == ("Cancelled", ["lingering"])
+
+
 async def test_listeners_hear_of_one_call_however_often_its_tool_ran():
     async def twice(invocation, next):
         await next()

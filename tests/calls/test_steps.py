@@ -1,10 +1,26 @@
 """The list of steps: one way for every call, and no step that a tool does not need."""
 
 import asyncio
+import functools
 
 import pytest
 
-from agentos import PUBLIC, AgentOS, ExtensionPack, Principal, ToolCall, tool
+from agentos import (
+    PUBLIC,
+    AgentOS,
+    Answer,
+    Descriptor,
+    ExtensionPack,
+    GuardVerdict,
+    Principal,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    guardrail,
+    tool,
+)
+from agentos.base.foreign import call_with
+from agentos.base.locks import Change, ChangeLocks
 from agentos.calls.pipeline import STEPS, steps_for
 
 
@@ -186,3 +202,202 @@ async def test_a_tool_that_answers_its_cancellation_with_an_error_leaves_its_cal
     result, cancellations = await task
 
     assert (result.error.type, cancellations) == ("ToolRaised", 0)
+
+
+# -- what is given to whom ---------------------------------------------------------------------------------------------
+
+
+class Asks:
+    def __call__(self, context):
+        return context
+
+
+class AsksNothing:
+    def __call__(self):
+        return "nothing"
+
+
+def by_name(*, context):
+    return context
+
+
+def nothing(*, other="nothing"):
+    return other
+
+
+def kept(pack="nothing"):
+    return pack
+
+
+def maybe(context="nothing"):
+    return context
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (Asks(), "it"),
+        (AsksNothing(), "nothing"),
+        (functools.partial(lambda: "nothing"), "nothing"),
+        (functools.partial(by_name), "it"),
+        (by_name, "it"),
+        (nothing, "nothing"),
+        (kept, "nothing"),
+        (maybe, "it"),
+        (lambda *all: all[0], "it"),
+    ],
+)
+def test_a_function_is_given_what_it_asks_for(function, given):
+    assert call_with(function, "it") == given
+
+
+def test_a_change_descends_from_those_that_it_was_started_in_alone():
+    first = Change(None)
+    second = Change(first)
+    third = Change(second)
+
+    assert third.descends_from(first)
+    assert third.descends_from(third)
+    assert not first.descends_from(third)
+
+
+async def test_a_change_waits_for_what_is_held_and_takes_what_is_free_with_it():
+    locks, first, second = ChangeLocks(), Change(None), Change(None)
+    await locks.acquire(first, ["a"])
+    waiting = asyncio.create_task(locks.acquire(second, ["a", "b"]))
+    await asyncio.sleep(0)
+    locks.release(first, ["a"])
+
+    assert await waiting == frozenset()
+    assert second.held == {"a", "b"}
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+async def result_of(made, *more, **fields):
+    @tool(effect="read", required_access=PUBLIC)
+    async def makes() -> dict:
+        """Make it."""
+        return made
+
+    async with AgentOS(budget=None, mode="auto", **fields) as host:
+        await host.extensions.load_pack(ExtensionPack("makes", "1", [makes, *more]))
+        return await host.tools.process_tool_call(ToolCall("makes"))
+
+
+async def test_what_has_no_json_form_is_no_result():
+    result = await result_of({"a": [object()]})
+
+    assert result.error.type == "ResultNotSerialisable"
+    assert "object" in result.error.message
+
+
+async def test_a_failure_that_says_nothing_is_a_failure():
+    result = await result_of(ToolResult(False, None))
+
+    assert result.error.type == "ToolRaised"
+    assert "without saying why" in result.error.message
+
+
+async def test_a_note_makes_no_content_longer_than_its_limit():
+    limits = {"limits": {"content": 1_000, "output": 1_000}}
+    result = await result_of(ToolResult(True, {"a": "x" * 5_000}, content="y" * 1_000), extension_manifest=limits)
+
+    assert result.output is None
+    assert len(result.content) <= 1_000
+    assert "limits.output" in result.content
+
+
+# -- guardrails that wait for nothing ----------------------------------------------------------------------------------
+
+
+@guardrail("tool_call")
+async def raises(call, context):
+    raise ValueError("broken")
+
+
+@guardrail("tool_call")
+async def refuses(call, context):
+    return GuardVerdict.block("no", "nope")
+
+
+async def test_a_guardrail_that_raises_at_once_blocks():
+    assert (await result_of({}, raises)).error.type == "GuardrailBlocked"
+
+
+async def test_a_call_that_a_guardrail_blocks_is_on_record_with_the_guardrail_and_its_code():
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", "1", [look, refuses]))
+        await host.tools.process_tool_call(ToolCall("look"))
+        found = [one.data for one in await host.audit.records() if one.event == "decision"]
+
+    assert [(one["step"], one["reason"]) for one in found] == [("guardrail", "refuses: nope")]
+
+
+async def test_a_caller_cancelled_while_a_guardrail_is_asked_is_cancelled():
+    is_asked = asyncio.Event()
+
+    @guardrail("tool_call")
+    async def waits(call, context):
+        is_asked.set()
+        await asyncio.Event().wait()
+
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", "1", [look, waits]))
+        calling = asyncio.create_task(host.tools.process_tool_call(ToolCall("look")))
+        await is_asked.wait()
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+
+
+async def test_guardrails_of_results_are_not_asked_about_a_call_that_was_cancelled_before_it_ran():
+    asked, is_told, may_go_on = [], asyncio.Event(), asyncio.Event()
+
+    @guardrail("tool_result")
+    async def notes(result, context):
+        asked.append(result)
+
+    async def listen(event):
+        if event.type == "tool:started":
+            is_told.set()
+            await may_go_on.wait()
+
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", "1", [look, notes]))
+        host.extensions.on(listen)
+        calling = asyncio.create_task(host.tools.process_tool_call(ToolCall("look", id="c")))
+        await is_told.wait()
+        assert await host.tools.cancel("c")
+        may_go_on.set()
+        result = await calling
+
+    assert (result.error.type, asked) == ("Cancelled", [])
+
+
+async def test_a_part_of_a_result_that_waits_for_guardrails_may_be_awaited():
+    @guardrail("tool_result")
+    async def passes(result, context):
+        return None
+
+    @tool(effect="read", required_access=PUBLIC)
+    async def streams(context: ToolContext) -> str:
+        """Tell a part."""
+        await context.send_content("a part")
+        return "done"
+
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", "1", [streams, passes]))
+        host.extensions.on(lambda event: None)
+        assert (await host.tools.process_tool_call(ToolCall("streams"))).output == "done"
+
+
+async def test_an_invalid_answer_is_told_in_the_log(caplog):
+    handler = Descriptor("hitl-handler", "h", lambda proposal: Answer("perhaps"))
+    async with AgentOS(mode="approve") as host:
+        await host.extensions.load_pack(ExtensionPack("p", "1", [change, handler]))
+        result = await host.tools.process_tool_call(ToolCall("change"))
+
+    assert result.error.type == "ApprovalRequired"
+    assert "got an invalid answer" in caplog.text

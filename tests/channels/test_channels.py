@@ -1,6 +1,8 @@
 """Channels: each message is taken once, in order within a conversation, and answered once or kept."""
 
 import asyncio
+import contextlib
+import sqlite3
 
 import pytest
 from channelling import MANIFEST, Post, message, not_sent, on_channels, pack
@@ -157,7 +159,7 @@ async def test_a_channel_that_does_not_stop_is_left_behind():
         await host.channels.close(0.1)
 
 
-async def test_a_reply_that_can_not_be_sent_is_kept_as_a_dead_letter_until_somebody_retries_it():
+async def test_a_reply_that_can_not_be_sent_is_kept_as_a_dead_letter_until_somebody_retries_it(caplog):
     post, told = Post(), []
     post.troubles = [not_sent(is_final=True)]
     async with on_channels(post, handler=echo) as [host]:
@@ -170,6 +172,7 @@ async def test_a_reply_that_can_not_be_sent_is_kept_as_a_dead_letter_until_someb
 
         assert await host.channels.letters() == []
     assert [(one.letter, one.state) for one in told] == [(letter.id, "dead")]
+    assert f"message {letter.id} is kept as dead: the service is away" in caplog.text
 
 
 async def test_attempts_end():
@@ -356,3 +359,15 @@ async def test_a_sender_that_is_mapped_to_nobody_is_told_at_the_start(caplog):
 async def test_a_setting_that_no_channel_has_is_a_problem_of_the_manifest():
     with pytest.raises(ManifestError, match="sender"):
         AgentOS(extension_manifest={"channels": {"post": {"sender": {"u1": "ann"}}}})
+
+
+async def test_what_was_answered_long_ago_is_forgotten(tmp_path):
+    post, now, place = Post(), [1_800_000_000.0], tmp_path / "agentos.db"
+    async with on_channels(post, handler=echo, store=place, clock=lambda: now[0]):
+        await post.deliver(message(1))
+        await post.until(lambda: post.sent)
+        now[0] += 31 * 24 * 3600
+        await post.deliver(message(2))
+        await post.until(lambda: len(post.sent) == 2)
+    with contextlib.closing(sqlite3.connect(place)) as database:
+        assert [row[0] for row in database.execute("SELECT message FROM channel_inbox")] == ["2"]

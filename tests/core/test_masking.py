@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from kit import Recorder, descriptor, pack, states
 
 from agentos import ExtensionManager, ExtensionManifest, ExtensionPack, HookError, PackEntry, PackLoadError
+from agentos.secrets.masking import Masker
 
 pytestmark = pytest.mark.anyio
 
@@ -747,3 +748,29 @@ async def test_no_repr_shows_a_value(part, show):
     )
     async with ExtensionManager(manifest, secrets={"other.key": VALUE}) as manager:
         assert_hidden(show((await all_parts(manager))[part]), VALUE)
+
+
+def test_an_error_whose_causes_go_in_a_circle_is_itself_if_it_says_nothing_secret():
+    masker = Masker()
+    masker.learn(VALUE)
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+
+    assert masker.cleanse(one) is one
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_a_value_in_base64_over_several_lines_of_json_is_masked(end):
+    masker = Masker()
+    masker.learn(VALUE)
+    encoded = base64.b64encode(f"key={VALUE}".encode()).decode()
+    folded = end.join(encoded[at : at + 8] for at in range(0, len(encoded), 8))
+
+    assert encoded[8:24] not in masker.mask(json.dumps(folded)).replace("\\n", "").replace("\\r", "")
+
+
+def test_a_value_in_octal_escapes_is_masked():
+    masker = Masker()
+    masker.learn(VALUE)
+
+    assert masker.mask("".join(f"\\{ord(one):03o}" for one in VALUE)) == "***"

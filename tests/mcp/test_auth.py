@@ -1039,3 +1039,9 @@ def test_importing_auth_imports_no_sdk():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("audience", [[], (), ""])
+def test_a_verifier_without_an_audience_is_refused(audience):
+    with pytest.raises(ValueError, match="audience"):
+        JWTVerifier(issuer=ISSUER, audience=audience, secret=SECRET)

@@ -14,6 +14,7 @@ import pytest
 
 from agentos import PUBLIC, AgentOS, Principal, tool
 from agentos.mcp.auth import JWTVerifier, TokenFile, Verified
+from agentos.mcp.http.request_checks import RequestRefused, check_page
 from agentos.mcp.http.resource_metadata import metadata_url
 from agentos.mcp.http.serving import HTTPLimits, app_for, http_app, serve_http
 
@@ -816,6 +817,22 @@ def test_an_open_stream_ends_soon_after_its_token_does(tokens):
             assert "".join(stream.iter_text()) == ""
 
 
+def test_a_token_is_not_checked_any_more_once_its_stream_has_ended(tokens, alice):
+    async def checks():
+        return [one for one in asyncio.all_tasks() if "recheck_token" in repr(one.get_coro())]
+
+    async def until_none_is_left():
+        async with asyncio.timeout(20):
+            while await checks():
+                await asyncio.sleep(0.01)
+
+    with Running(verifier=tokens, resource_url=RESOURCE, limits=HTTPLimits(recheck=600)) as running:
+        session = initialize(running, alice).headers["mcp-session-id"]
+        with reading(running, session, alice):
+            assert asyncio.run_coroutine_threadsafe(checks(), running._loop).result(20)
+        asyncio.run_coroutine_threadsafe(until_none_is_left(), running._loop).result(30)
+
+
 def test_an_open_subscription_ends_soon_after_its_token_does(tokens):
     token = tokens.issue(ALICE, ["mcp"], RESOURCE)
     with (
@@ -1136,3 +1153,37 @@ async def test_what_the_sdk_sees_carries_no_token():
     assert "authorization" not in headers
     assert (token.token, token.client_id, token.subject, token.expires_at) == ("", "desk", "alice", 4_000_000_000)
     assert same == token
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+
+
+def asked_from(**headers):
+    return {"headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "a.example", "origin": "https://b.example"},
+        {"host": "a.example", "sec_fetch_site": "cross-site", "sec_fetch_mode": "no-cors"},
+        {"host": "a.example", "sec_fetch_site": "same-site"},
+    ],
+)
+def test_a_page_of_another_site_may_not_ask_where_pages_are_served(headers):
+    with pytest.raises(RequestRefused):
+        check_page(frozenset(), asked_from(**headers))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "a.example"},
+        {"host": "a.example", "origin": "https://a.example", "sec_fetch_site": "same-site"},
+        {"host": "a.example", "origin": "https://named.example", "sec_fetch_site": "cross-site"},
+        {"host": "a.example", "sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"},
+        {"host": "a.example", "sec_fetch_site": "none"},
+    ],
+)
+def test_a_page_of_this_server_and_one_that_is_named_may_ask(headers):
+    check_page(frozenset({"https://named.example"}), asked_from(**headers))

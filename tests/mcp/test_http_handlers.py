@@ -348,3 +348,42 @@ async def test_what_is_no_handler_is_refused(payload, id, metadata, fault):
     async with AgentOS() as host:
         with pytest.raises(DescriptorError, match=fault):
             await host.extensions.register(Descriptor("http-handler", id, payload, metadata=metadata))
+
+
+class Unreadable:
+    """An application that can't be looked at once it is loaded."""
+
+    is_closed = False
+
+    @property
+    def __signature__(self):
+        if self.is_closed:
+            raise SystemExit("no parameters")
+
+    async def __call__(self, scope, receive, send):
+        raise SystemExit("no answer")
+
+
+class Shy(ValueError):
+    """Does not let its class be asked for."""
+
+    @property
+    def __class__(self):
+        raise SystemExit("no class")
+
+
+async def shy(request):
+    raise Shy
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_a_handler_that_can_not_be_looked_at_costs_its_answer_alone(is_closed):
+    bad = Unreadable()
+    pack = ExtensionPack("web", "1", [Descriptor("http-handler", "bad", bad), Descriptor("http-handler", "shy", shy)])
+    async with AgentOS() as host:
+        await host.extensions.load_pack(pack)
+        bad.is_closed = is_closed
+        async with serving(host) as client:
+            answers = [(await client.get(f"/packs/web/{name}/")).status_code for name in ("bad", "shy", "bad")]
+
+    assert answers == [500, 500, 500]

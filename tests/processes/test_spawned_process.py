@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agentos.processes import spawned_process
+from agentos.processes.lines import LineSplitter
 from agentos.processes.spawned_process import CannotStartError, ChildProcess, start
 
 HERE = Path(__file__).parent
@@ -68,6 +70,24 @@ async def test_how_it_ended_is_said():
         assert await child.process.how_it_ended() == ("the process exited with code 7", 7)
 
 
+@pytest.mark.parametrize("code", [0, 1])
+async def test_a_process_that_exits_was_ended_by_no_signal(code):
+    async with Noted(f"raise SystemExit({code})") as child:
+        await child.process.exited.wait()
+
+        assert await child.process.how_it_ended() == (f"the process exited with code {code}", code)
+
+
+async def test_what_floods_has_to_wait_again_and_again_and_is_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(spawned_process, "_AT_ONCE", 10_000)
+    monkeypatch.setattr(spawned_process, "_WINDOW", 0.01)
+    script = "import sys\nfor _ in range(20): sys.stdout.write(('x' * 99 + '\\n') * 2_000)\nprint('the end')"
+    async with Noted(script) as child:
+        async with asyncio.timeout(60):
+            while (await child.line())[1] != b"the end":
+                pass
+
+
 async def test_a_stubborn_process_is_killed_with_its_children():
     script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); signal.pause()"
     async with Noted(script, grace=0.05) as child:
@@ -109,3 +129,8 @@ def assert_ended(watch):
         assert select.select([watch], [], [], 60.0)[0]
     finally:
         os.close(watch)
+
+
+@pytest.mark.parametrize(("length", "is_whole"), [(9, True), (10, True), (11, False)])
+def test_a_line_of_just_the_longest_length_is_whole(length, is_whole):
+    assert LineSplitter(10, 2).feed(b"x" * length + b"\n")[0][1] is is_whole

@@ -14,6 +14,7 @@ from thorough import examples
 from agentos import PUBLIC, AgentOS, ExtensionPack, ToolCall, tool
 from agentos.errors import ToolDefinitionError
 from agentos.schema.bounded import weigh
+from agentos.schema.cost import Steps, cost_of
 from agentos.schema.defaults import FILLED_LIMIT
 from agentos.schema.validation import BadArguments, Checker, compile_schema
 from agentos.schema.work import WORK_LIMIT, TooMuchWorkError, Work
@@ -491,3 +492,30 @@ def test_a_union_of_objects_names_the_shape_that_came_nearest_and_what_it_lacks(
     _, problems = refusal({"type": "object", "properties": {"x": {"anyOf": closed}}}, {"x": value})
 
     assert [str(one) for one in problems] == [expected]
+
+
+def test_a_schema_that_is_used_twice_leads_nowhere_back():
+    shared = {"$ref": "#/$defs/name"}
+    schema = {"type": "object", "properties": {"a": shared, "b": shared}, "$defs": {"name": {"type": "string"}}}
+
+    assert not cost_of(schema, Work()).is_recursive
+
+
+def test_a_schema_that_refers_to_itself_leads_back():
+    assert cost_of({"type": "object", "properties": {"a": {"$ref": "#"}}}, Work()).is_recursive
+
+
+def test_a_whole_number_is_an_int_where_that_is_all_there_is_to_complete():
+    arguments = Checker({"type": "object", "properties": {"count": {"type": "integer"}}}, "w").arguments({"count": 2.0})
+
+    assert type(arguments["count"]) is int
+
+
+def test_the_limit_of_defaults_is_what_the_security_page_says():
+    assert FILLED_LIMIT == 10_000
+
+
+def test_steps_are_counted_each_by_itself():
+    assert Steps(1, 2, 3).plus(Steps(10, 20, 30)) == Steps(11, 22, 33)
+    assert Steps(5, 1, 1).or_(Steps(1, 6, 2)) == Steps(5, 6, 2)
+    assert Steps(1, 2, 3).times(2) == Steps(2, 4, 6)

@@ -107,6 +107,15 @@ async def test_a_turn_is_gone_on_with_once(begin, host, client):
         await host.resume(attrs.evolve(turn, id=None), client)
 
 
+async def test_of_two_that_go_on_with_a_turn_at_once_one_does(begin, host, client, log):
+    turn = await begin()
+    await host.approvals.approve(turn.pending[0])
+    ended = await asyncio.gather(*(host.resume(turn, client) for _ in range(2)), return_exceptions=True)
+
+    assert sorted(type(one).__name__ for one in ended) == ["Turn", "TurnError"]
+    assert log == [("add", 1, 2), ("send", "bob")]
+
+
 async def test_after_an_error_of_the_client_it_can_be_gone_on_with_again(begin, wire, host, client, endpoint, log):
     turn = await begin()
     await host.approvals.approve(turn.pending[0])

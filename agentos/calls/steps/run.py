@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterator
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any
 
-from agentos.base.foreign import Border, is_a, let_outside_pass
+from agentos.base.foreign import Border, is_a, let_outside_pass, type_name
 from agentos.calls.invocation import Invocation, Next
 from agentos.calls.results import PLAIN
 from agentos.calls.threads import NO_OUTCOME, Outcome, ThreadJob, TooManyAbandonedError
@@ -83,7 +83,7 @@ def _ended(invocation: Invocation) -> ToolResult:
 def _raised(invocation: Invocation, error: BaseException) -> ToolResult:
     services = invocation.services
     services.logger.warning("tool %s raised", invocation.ready.qualified_id, exc_info=error)
-    return invocation.failure("ToolRaised", services.masker.describe(error), {"exception": type(error).__name__})
+    return invocation.failure("ToolRaised", services.masker.describe(error), {"exception": type_name(error)})
 
 
 def _not_built(invocation: Invocation, error: BuildError) -> ToolResult:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from agentos.base.foreign import type_name
 from agentos.calls.active_middleware import ActiveMiddleware, MiddlewareCall
 from agentos.calls.invocation import Invocation, Next
 from agentos.calls.steps.decide import why_not_run
@@ -11,7 +12,7 @@ from agentos.calls.steps.guard import ask_about_call
 from agentos.calls.steps.validate import invalid_arguments
 from agentos.model.guarding import copied_json
 from agentos.model.tool_call import ToolResult
-from agentos.payloads.foreign_job import ForeignJob
+from agentos.payloads.foreign_job import ForeignJob, took_too_long
 from agentos.payloads.payload_context import PayloadContext
 from agentos.schema.validation import BadArguments
 
@@ -130,11 +131,11 @@ class _Layer:
             return answer
         layer, invocation = self._layer, self._invocation
         if error is None:
-            what = f"answered with a {type(answer).__name__}; expected a ToolResult"
-        elif isinstance(error, TimeoutError) and not error.args:
+            what = f"answered with a {type_name(answer)}; expected a ToolResult"
+        elif took_too_long(error):
             what = f"took longer than {layer.timeout} s"
         else:
-            what = f"raised {type(error).__name__}: {invocation.services.masker.describe(error)}"
+            what = f"raised {type_name(error)}: {invocation.services.masker.describe(error)}"
         invocation.services.logger.warning("middleware %s %s", layer.qualified_id, what, exc_info=error)
         did = "the tool did run, but" if invocation.has_run else "the tool did not run:"
         return invocation.failure("MiddlewareFailed", f"{did} the middleware {layer.qualified_id} {what}")

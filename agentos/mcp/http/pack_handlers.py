@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentos.base.foreign import Border
+from agentos.base.foreign import Border, is_a, type_name
 from agentos.interop._provider_calls import NOBODY
 from agentos.kinds.http_handler import HTTP_HANDLER, as_asgi, is_public
 from agentos.mcp.http.gateway import Gateway, HTTPLimits, TimedChannel, refusals_answered
@@ -61,7 +61,10 @@ class HandlerExchange:
 
     async def run(self, scope: Scope, threads: Threads) -> BaseException | None:
         """Ask the handler, and return what ended it before its time; None if it came to its own end."""
-        serve = partial(as_asgi(self.entry.payload), scope, self.answer.receive, self.answer.send)
+
+        def serve() -> Any:
+            return as_asgi(self.entry.payload)(scope, self.answer.receive, self.answer.send)
+
         users = self.entry._slot.users  # noqa: SLF001 - the slot is our own
         self._job = ForeignJob(serve, is_async=True, seconds=None, threads=threads, users=users)
         loop = asyncio.get_running_loop()
@@ -107,14 +110,14 @@ class HandlerExchange:
         """End the answer in good order where that is possible; else it is cut off, so that its reader sees it."""
         if not self.answer.has_started:
             raise _refusal(error)
-        if self.answer.is_event_stream and isinstance(error, AnswerTooLate | ExchangeEnded):
+        if self.answer.is_event_stream and is_a(error, (AnswerTooLate, ExchangeEnded)):
             await self._channel.finish()
 
 
 def _refusal(error: BaseException | None) -> RequestRefused:
-    if isinstance(error, AnswerTooLate):
+    if is_a(error, AnswerTooLate):
         return RequestRefused(504, "handler_timeout", "The handler took too long")
-    if isinstance(error, ExchangeEnded):
+    if is_a(error, ExchangeEnded):
         return RequestRefused(503, "unavailable", "The handler is not in force any more", _RETRY_SOON)
     return RequestRefused(500, "handler_failed", "The handler failed")
 
@@ -201,7 +204,7 @@ class PackHandlers:
         finally:
             watch.cancel()
             self._under_way.discard(exchange)
-        if isinstance(error, ClientGone):
+        if is_a(error, ClientGone):
             return
         if error is not None or not answer.is_complete:
             self._note(exchange, error)
@@ -210,12 +213,12 @@ class PackHandlers:
 
     def _note(self, exchange: HandlerExchange, error: BaseException | None) -> None:
         name = f"{exchange.entry.source.pack}:{exchange.entry.id}"
-        if isinstance(error, ExchangeEnded):
+        if is_a(error, ExchangeEnded):
             self._logger.debug("http-handler %s: an answer was ended", name)
         elif error is None:
             self._logger.warning("http-handler %s: it came to its end without a whole answer", name)
         else:
-            why = "took too long" if isinstance(error, AnswerTooLate) else f"raised {type(error).__name__}"
+            why = "took too long" if is_a(error, AnswerTooLate) else f"raised {type_name(error)}"
             self._logger.warning("http-handler %s: it %s", name, why, exc_info=error)
 
     # -- handlers that leave -----------------------------------------------------------------------------------
