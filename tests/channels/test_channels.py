@@ -356,3 +356,9 @@ async def test_a_sender_that_is_mapped_to_nobody_is_told_at_the_start(caplog):
 async def test_a_setting_that_no_channel_has_is_a_problem_of_the_manifest():
     with pytest.raises(ManifestError, match="sender"):
         AgentOS(extension_manifest={"channels": {"post": {"sender": {"u1": "ann"}}}})
+
+
+def test_a_message_is_written_as_the_contract_spells_it():
+    written = ChannelMessage("post", "c1", "ann", "hello", id="m1")
+
+    assert written == ChannelMessage(channel="post", conversation="c1", sender="ann", text="hello", id="m1")
