@@ -187,8 +187,10 @@ class Chat(Wire):
         sdk = pytest.importorskip("openai", reason="the openai SDK is not installed")
         kind = sdk.AsyncOpenAI if is_async else sdk.OpenAI
         client = kind(base_url=f"{endpoint.url}/v1", api_key="-", max_retries=0)
-        yield client
-        await client.close() if is_async else client.close()
+        try:
+            yield client
+        finally:
+            await client.close() if is_async else client.close()
 
     def answer_of(self, messages, id):
         return next(one["content"] for one in messages if one.get("tool_call_id") == id)
@@ -336,8 +338,10 @@ class Anthropic(Wire):
         sdk = pytest.importorskip("anthropic", reason="the anthropic SDK is not installed")
         kind = sdk.AsyncAnthropic if is_async else sdk.Anthropic
         client = kind(base_url=endpoint.url, api_key="-", max_retries=0)
-        yield client
-        await client.close() if is_async else client.close()
+        try:
+            yield client
+        finally:
+            await client.close() if is_async else client.close()
 
     def answer_of(self, messages, id):
         blocks = [block for one in messages if isinstance(one["content"], list) for block in one["content"]]
@@ -406,9 +410,11 @@ class Gemini(Wire):
     async def client(self, endpoint, is_async):
         genai = pytest.importorskip("google.genai", reason="google-genai is not installed")
         client = genai.Client(api_key="-", http_options=genai.types.HttpOptions(base_url=endpoint.url))
-        yield client if is_async else types.SimpleNamespace(models=client.models)
-        await client.aio.aclose()
-        client.close()
+        try:
+            yield client if is_async else types.SimpleNamespace(models=client.models)
+        finally:
+            await client.aio.aclose()
+            client.close()
 
     def answer_of(self, messages, id):
         parts = [part["function_response"] for one in messages for part in one["parts"] if "function_response" in part]

@@ -36,7 +36,7 @@ def verify_bundle(lines: Iterable[str], public_key: bytes) -> AuditVerdict:
     """Say whether a bundle is as it was signed; if not, name the first record that was changed, left out or added."""
     read = iter(lines)
     try:
-        head = _SignedHead.of(json.loads(next(read, "null")))
+        head = _SignedHead.of_line(next(read, ""))
         fault = head.fault("bundle", public_key)
         if fault is not None:
             return AuditVerdict(ok=False, reason=f"the statement at the beginning {fault}")
@@ -66,6 +66,16 @@ class _SignedHead:
     algorithm: str
     public_key: str
     signature: str
+
+    @classmethod
+    def of_line(cls, line: str) -> "_SignedHead":
+        """Return the signed statement that a bundle begins with; raise ValueError if the line is another."""
+        if not line.strip():
+            raise ValueError("it is empty")
+        try:
+            return cls.of(json.loads(line))
+        except (ValueError, TypeError, LookupError) as error:
+            raise ValueError("its first line is not the signed statement") from error
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "_SignedHead":

@@ -187,6 +187,10 @@ class Invocation:
     """The tool has begun, whatever came of it."""
     is_recorded: bool = False
     """How the call ended is written down, or is being written down."""
+    is_gone: bool = False
+    """Its tool went out of force before it could run."""
+    searches_left: int = 10
+    """How often what answers to its name may be looked up again if that happens."""
     is_guarded: bool = False
     """The guardrails let its arguments pass."""
     flags: tuple[Mapping[str, Any], ...] = ()
@@ -228,6 +232,12 @@ class Invocation:
     def forget_context(self) -> None:
         """Let go of what the tool was given, which knows this call: a cycle would be left to the garbage collector."""
         self._context = None
+
+    def begin_anew(self) -> None:
+        """Forget what was found and decided; the tool has not run."""
+        self.decision = self.grant = self.recorder = self.result = None
+        self.is_gone = self.is_recorded = self.is_guarded = self.is_grant_used_up = False
+        self.flags = ()
 
     def facts(self) -> dict[str, Any]:
         """Return who called what, for the audit log."""
@@ -283,6 +293,7 @@ class Invocation:
         nested.ready = beneath
         # Who approved the wrapper was shown what it wraps: nobody is asked twice about one call.
         nested.approval = self.approval
+        nested.searches_left = 0  # its name means what stands on top
         return self._too_deep() or _without_token(await services.start_found(nested))
 
     def wait_in_thread(self, call: Coroutine[Any, Any, ToolResult], loop: asyncio.AbstractEventLoop) -> ToolResult:

@@ -17,7 +17,7 @@ from agentos.calls.invocation import AccessServices, CallServices, Invocation, N
 from agentos.calls.steps.announce import announce
 from agentos.calls.steps.check_output import check_output, finish
 from agentos.calls.steps.decide import decide, see_new_denials
-from agentos.calls.steps.find import authorize, find
+from agentos.calls.steps.find import authorize, find, find_again
 from agentos.calls.steps.guard import guard_call, guard_result
 from agentos.calls.steps.once import once
 from agentos.calls.steps.record import note, record
@@ -30,6 +30,7 @@ from agentos.tools.ready import ReadyTool
 
 STEPS: tuple[Step, ...] = (
     find,  # the tool of a name
+    find_again,  # what answers to the name then, if that goes out of force before it can run
     authorize,  # whether it exists for the caller
     validate,  # its arguments, with defaults filled in
     guard_call,  # what guardrails say of the call; an approved call enters the list again here
@@ -59,6 +60,7 @@ class _Need:
 
 
 _NEEDED: Mapping[Step, Callable[[_Need], bool]] = {
+    find_again: lambda need: need.services.has_access and not need.is_plain,
     authorize: lambda need: not need.ready.is_public,
     guard_call: lambda need: bool(need.services.plans.of(need.ready).call_guards),
     wrap: lambda need: bool(need.services.plans.of(need.ready).middleware),

@@ -168,7 +168,7 @@ class ToolCatalog:
         if entry.state is EntryState.GATED and (reason := self.manager.held_back(entry)) is not None:
             return ToolError("DefinitionChanged", reason)
         if entry.state is EntryState.GATED and (reason := self.manager.shut(entry)) is not None:
-            return ToolError("WorkerDied", reason)
+            return ToolError("WorkerDied", reason, {"may_have_run": False})
         return None
 
     def why_unreached(self, name: str, principal: Principal) -> str | None:

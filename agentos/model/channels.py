@@ -48,7 +48,7 @@ def _new_id() -> str:
     return uuid.uuid4().hex
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class ChannelMessage:
     """A message that came by a channel, or is to be sent by one.
 

@@ -29,6 +29,8 @@ class SupervisionRules:
     longest_delay: float = 3_600.0
     steady: float = 300.0
     """One that was ready for this long is as good as one that did its work."""
+    silence: float = 10.0
+    """For how long one may not answer at all after a call of it was given up; then it is ended, which is a strike."""
     jitter: float = 0.0
     """By which part a delay may be shorter: those that went away together are not all tried at the same moment."""
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import attrs
 
-from agentos.errors import GuardrailBlockedError
+from agentos.errors import AgentOSError, GuardrailBlockedError
 from agentos.interop._provider_calls import ModelCall, Reply, ToolList, host_calls, pending_ids, results_of
 from agentos.model.principal import Principal
 from agentos.model.response import Response
 from agentos.model.tool_call import ToolResult
 from agentos.tools.wire_names import WireNames
-from agentos.turn.adapters.model_adapter import Ending, ModelAdapter, ModelRequest
+from agentos.turn.adapters.model_adapter import Assembler, Ending, ModelAdapter, ModelRequest
 from agentos.turn.model_requests import chunks, whole
 from agentos.turn.turn_aids import TurnAids
 from agentos.turn.turn_guards import GuardedText, TurnGuards, blocked_text
@@ -194,6 +194,9 @@ class TurnRun:
                     if text := assembler.add(part):
                         heard.append(text)
                         yield text
+            if text := self._unheard(assembler, "".join(heard)):
+                heard.append(text)
+                yield text
 
         if self._guards.holds_answers:
             async with aclosing(texts()) as parts:
@@ -217,7 +220,20 @@ class TurnRun:
         reply, ending = self._adapter.read(response), self._ending(response)
         is_response = self._options.respond and not reply.calls
         words = GuardedText(text, response=Response(text) if is_response else None)
-        return _Said(self._worded(reply, "".join(heard), text), ending, words)
+        return _Said(self._worded(reply, self._said_as_heard(reply, "".join(heard)), text), ending, words)
+
+    def _unheard(self, assembler: Assembler, heard: str) -> str:
+        """Return the words that came with the end of a response alone: no part of it had them."""
+        try:
+            said = self._adapter.text(self._adapter.read(assembler.response()))
+        except AgentOSError:
+            return ""  # it is raised again by whoever takes the response in
+        return said[len(heard) :] if said.startswith(heard) else ""
+
+    def _said_as_heard(self, reply: Reply, heard: str) -> str:
+        """Return what was heard, if a reply's words are the same but for spaces; else those, which nobody has seen."""
+        said = self._adapter.text(reply)
+        return heard if said.split() == heard.split() else said
 
     def _blocked(self, let_out: str, reason: str) -> _Said:
         """Return what is left of a response that a guardrail cut off; calls in it are not known, and never ran."""

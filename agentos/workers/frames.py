@@ -28,7 +28,7 @@ class FrameTooLargeError(FrameError):
     """A message has more bytes than are allowed."""
 
     def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"a message of {size} bytes; at most {limit} are allowed")
+        super().__init__(f"a message of {size} bytes; at most {limit} are allowed (worker.message)")
         self.size = size
         self.limit = limit
 

@@ -43,7 +43,8 @@ from agentos.workers.worker_process import GRACE, WorkerProcess
 MOST_WAITING = 100
 """How many calls may wait for a worker that mounts."""
 _UNTIL_GATED = 1.0
-"""For how many seconds at most a call that ended in a death waits until what its pack offers is gated."""
+"""For how many seconds at most a call that ended in a death waits until what its pack offers is gated, and whoever
+restarts a degraded worker until it is in force again."""
 _SLACK = 1.0
 """How many seconds longer than a mount may take a call waits for it: the one before may have to end first."""
 _STOPPED = "it was stopped"
@@ -328,6 +329,7 @@ class PackWorker:
             handle=answers.handle,
             note=self.log.note,
             on_end=self._ended,
+            silence=self._around.rules.silence,
         )
 
     async def _prepare(self, process: WorkerProcess) -> None:
@@ -405,6 +407,7 @@ class PackWorker:
         await self._mounted()
         if was_degraded:
             self._tell(WorkerRecovered, gates=True)
+            await asyncio.wait([asyncio.ensure_future(self.told())], timeout=_UNTIL_GATED)
 
     async def leave(self) -> None:
         """Stop; at the end of a host, together with all others."""

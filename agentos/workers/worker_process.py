@@ -6,6 +6,7 @@ behind such a one nobody can say where the next begins.
 
 import asyncio
 import contextlib
+import contextvars
 import socket
 import subprocess
 from collections.abc import Awaitable, Callable
@@ -40,6 +41,7 @@ class WorkerProcess:
         handle: Handle,
         note: Callable[[int, bytes, bool], None],
         on_end: Callable[["WorkerProcess", str], Awaitable[None]],
+        silence: float,
     ) -> None:
         self.number = number
         self.is_open = False
@@ -49,6 +51,8 @@ class WorkerProcess:
         self._limits = limits
         self._limit = limits.message
         self._on_end = on_end
+        self._silence = silence
+        self._listening: asyncio.Task[None] | None = None
         self._process = ChildProcess(grace=GRACE, line_limit=LINE_LIMIT, note=note)
         self._channel = _HostSocket(self._receive, self._lost)
         self._frames = Frames(self._limit)
@@ -81,7 +85,27 @@ class WorkerProcess:
     async def ask(self, op: str, body: Any) -> Any:
         """Return what it answers; raise what it raised, or the error that it was ended with."""
         self.calls += 1
-        return await self.peer.request(op, body)
+        try:
+            return await self.peer.request(op, body)
+        except asyncio.CancelledError:
+            self._listen()
+            raise
+
+    def _listen(self) -> None:
+        """End it if it does not answer at all any more: somebody gave up waiting for it."""
+        if self.is_open and self._listening is None:
+            self._listening = asyncio.create_task(self._await_sign(), context=contextvars.Context())
+
+    async def _await_sign(self) -> None:
+        try:
+            async with asyncio.timeout(self._silence):
+                await self.peer.request("sign")
+        except TimeoutError:
+            self.end(f"it did not answer for {self._silence:g} s after a call was given up", at_once=True)
+        except Exception:  # noqa: BLE001 - whatever it answered: it did, or it is over
+            return
+        finally:
+            self._listening = None
 
     def end(self, reason: str, *, at_once: bool = False) -> None:
         """Note that it is over, or end it: at once, or politely. The first reason counts."""
@@ -105,6 +129,8 @@ class WorkerProcess:
             await self._on_end(self, reason)
         finally:
             self._channel.close()
+            if self._listening is not None:
+                self._listening.cancel()
             if self._is_started:
                 await self._process.stop()
             self.ended.set()

@@ -269,6 +269,14 @@ def test_what_is_no_bundle_is_told(text, signer):
     assert wrong(text.splitlines(), signer).startswith("this is no bundle that can be read")
 
 
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [([], "it is empty"), (["{"], "its first line is not the signed"), (["{}"], "its first line is not the signed")],
+)
+def test_what_is_wrong_with_it_is_said_in_words(lines, named, signer):
+    assert wrong(lines, signer).startswith(f"this is no bundle that can be read: {named}")
+
+
 def test_a_record_that_is_no_record_is_told(bundle, signer):
     assert wrong([*bundle, '{"seq": "1"}'], signer).startswith("this is no bundle that can be read")
 

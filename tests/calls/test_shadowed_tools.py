@@ -13,6 +13,7 @@ from agentos import (
     SecretRequirement,
     Tool,
     ToolCall,
+    guardrail,
 )
 
 ANN = Principal("ann", access={"p"})
@@ -354,3 +355,42 @@ async def test_its_validators_are_made_once(host):
     await load(host, "r", answering("r"))
 
     assert host.tools.catalog.find("p:act") is host.tools.catalog.find("p:act")
+
+
+# -- found, and gone before it could run -------------------------------------------------------------------------------
+
+
+async def leaving(host, *, effect="mutate", **fields):
+    """Load p's tool and q's above it; q goes while a guardrail looks at a call of it."""
+
+    @guardrail(stage="tool_call", tools="q:act")
+    async def go_meanwhile(call, context):
+        await host.extensions.unload("q")
+
+    await load(host, "p", answering("p", effect=effect, **fields))
+    await load(host, "q", answering("q", effect="mutate"))
+    await load(host, "guard", Descriptor("guardrail", "go_meanwhile", go_meanwhile))
+
+
+@pytest.mark.parametrize("effect", ["read", "mutate"])
+async def test_a_call_whose_tool_goes_before_it_runs_is_that_of_the_one_beneath(anyio_backend, effect):
+    async with AgentOS(budget=None, mode="auto") as host:
+        await leaving(host, effect=effect)
+        result = await call(host, "act", {"n": 1})
+
+    assert (result.output, result.meta["tool"]) == ("p {}", "p:act")
+
+
+async def test_it_is_under_the_rules_of_the_one_beneath(anyio_backend):
+    async with AgentOS(budget=None, mode="auto") as host:
+        await leaving(host, access=("p",))
+
+        assert kind(await call(host, "act", principal=Principal("ben"))) == "UnknownTool"
+
+
+async def test_if_nothing_is_beneath_it_is_unknown(anyio_backend):
+    async with AgentOS(budget=None, mode="auto") as host:
+        await leaving(host)
+        await host.extensions.unload("p")
+
+        assert "went out of force before" in (await call(host, "act")).error.message

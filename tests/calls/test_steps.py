@@ -59,8 +59,9 @@ def steps_of(host, name, *, is_plain=False):
 
 def test_the_list_shows_what_happens_to_a_call_from_the_top_to_the_bottom():
     assert names(STEPS) == [
-        *("find", "authorize", "validate", "guard_call", "see_new_denials", "decide", "reserve_budget", "once"),
-        *("record", "note", "announce", "wrap", "run", "check_output", "guard_result", "finish"),
+        *("find", "find_again", "authorize", "validate", "guard_call", "see_new_denials", "decide"),
+        *("reserve_budget", "once", "record", "note", "announce", "wrap", "run"),
+        *("check_output", "guard_result", "finish"),
     ]
 
 
@@ -76,7 +77,7 @@ async def test_a_tool_that_requires_access_is_authorized(host):
 
 async def test_what_changes_something_is_decided_on_and_recorded(host):
     assert steps_of(host, "change") == [
-        *("find", "validate", "decide", "reserve_budget", "once", "record"),
+        *("find", "find_again", "validate", "decide", "reserve_budget", "once", "record"),
         *("announce", "run", "check_output", "finish"),
     ]
 

@@ -371,3 +371,9 @@ async def test_what_was_answered_long_ago_is_forgotten(tmp_path):
         await post.until(lambda: len(post.sent) == 2)
     with contextlib.closing(sqlite3.connect(place)) as database:
         assert [row[0] for row in database.execute("SELECT message FROM channel_inbox")] == ["2"]
+
+
+def test_a_message_is_written_as_the_contract_spells_it():
+    written = ChannelMessage("post", "c1", "ann", "hello", id="m1")
+
+    assert written == ChannelMessage(channel="post", conversation="c1", sender="ann", text="hello", id="m1")

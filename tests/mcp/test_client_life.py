@@ -60,6 +60,7 @@ async def test_a_call_in_flight_when_its_server_dies_has_one_result():
         assert result.error.message == (
             "mcp/plain went away during the call: the process exited with code 3; it may have taken effect"
         )
+        assert dict(result.error.details) == {"may_have_run": True}
 
 
 async def test_when_a_call_ends_since_its_server_died_the_tools_are_gated_already():
@@ -100,7 +101,7 @@ async def test_a_call_of_a_dead_servers_tool_says_why():
         await killed(host)
         result = await call(host, "echo", {"text": "x"})
 
-        assert result.error.type == "WorkerDied"
+        assert (result.error.type, dict(result.error.details)) == ("WorkerDied", {"may_have_run": False})
         assert "retry in" in result.error.message
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import attrs
 import pytest
 from bridging import children, descriptors, eventually, tasks
 from working import PATIENT, call, entry, worker_of, working
@@ -166,3 +167,31 @@ async def test_a_pack_that_is_declared_by_nonsense_is_not_loaded(tmp_path, data,
         assert (found.status, named in found.reason) == ("failed", True), found.reason
         assert (await call(host, "neighbour")).output == "well"
     assert children() == []
+
+
+# -- silence -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_process_that_answers_nothing_after_a_call_was_given_up_is_ended_and_named(tmp_path):
+    """The one that only ignores a call answers others, and stays."""
+    rules = attrs.evolve(PATIENT, silence=0.5)
+    async with working(INLINE, entry(tmp_path, "hostile.py"), rules=rules) as host:
+        before = (await call(host, "pid")).output
+        await call(host, "block")
+        await eventually(lambda: before not in children())
+        info = worker_of(host, "hostile")
+
+        assert "it did not answer for 0.5 s after a call was given up" in info.reason
+        assert info.strikes == 1
+        assert (await call(host, "pid")).output != before
+
+
+async def test_a_process_that_answers_others_while_it_ignores_a_call_stays(tmp_path):
+    rules = attrs.evolve(PATIENT, silence=60.0)
+    async with working(entry(tmp_path, "hostile.py"), rules=rules) as host:
+        before = (await call(host, "pid")).output
+        for _ in range(3):
+            await call(host, "ignore")
+        assert (await call(host, "pid")).output == before
+        assert worker_of(host, "hostile").strikes == 0
+    assert (children(), tasks()) == ([], set())

@@ -225,7 +225,7 @@ async def test_a_result_that_is_too_large_to_cross_says_so_and_the_pack_goes_on(
     async with in_process("every_kind", **FIELDS) as (entry, _), make_host(entry, secrets=SECRETS) as host:
         result = await host.tools.process_tool_call(ToolCall("much", {"size": 9_000_000}))
 
-        assert "at most 8388608 are allowed" in result.content
+        assert "at most 8388608 are allowed (worker.message)" in result.content
         assert (await host.tools.process_tool_call(ToolCall("much", {"size": 3}))).output == "xxx"
 
 

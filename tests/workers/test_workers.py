@@ -141,6 +141,7 @@ async def test_what_a_degraded_worker_offers_is_gated_and_what_it_shadowed_is_ba
         assert worker_of(host).state is WorkerState.DEGRADED
         gone = await call(host, "echo", {"text": "x"})
         assert (gone.error.type, "degraded" in gone.error.message) == ("WorkerDied", True)
+        assert dict(gone.error.details) == {"may_have_run": False}
 
 
 async def test_a_degraded_worker_is_tried_again_and_recovers(tmp_path):
@@ -163,12 +164,14 @@ async def test_a_degraded_worker_is_tried_again_and_recovers(tmp_path):
 
 
 async def test_a_restart_by_hand_brings_a_degraded_worker_back(tmp_path):
-    async with working(entry(tmp_path), rules=SLOW) as host:
+    """Whoever awaited it finds its tools in force: a call reaches them, not what they shadow, nor nothing."""
+    inline = PackEntry(factory=ExtensionPack("inline", descriptors=[pid]))
+    async with working(inline, entry(tmp_path), rules=SLOW) as host:
         await call(host, "die")
         await host.workers.restart("fragile")
-        await until(host, lambda: state_of(host, "pid")[0] == "active")
 
-        assert (await call(host, "pid")).success
+        assert state_of(host, "pid")[0] == "active"
+        assert (await call(host, "pid")).output != "inline"
         assert (worker_of(host).state, worker_of(host).strikes) == (WorkerState.READY, 0)
 
 

@@ -13,6 +13,7 @@ from agentos.access.grants import Grant, session_id
 from agentos.base.foreign import Border, settled
 from agentos.calls.invocation import Invocation, Next
 from agentos.calls.snapshots import snapshot
+from agentos.calls.steps.find import found_again
 from agentos.calls.steps.once import key_of
 from agentos.calls.steps.reserve_budget import over_budget
 from agentos.errors import StoreError
@@ -37,7 +38,9 @@ async def _seen(invocation: Invocation, next: Next) -> ToolResult:
         note_cancelled(invocation)
         raise
     is_as_before = ready.plain_version == grants.version and invocation.services.catalog.is_in_force(ready)
-    return await (next if is_as_before else invocation.services.start_validated)(invocation)
+    if is_as_before:
+        return await next(invocation)
+    return await found_again(invocation, await invocation.services.start_validated(invocation))
 
 
 async def decide(invocation: Invocation, next: Next) -> ToolResult:

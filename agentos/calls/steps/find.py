@@ -17,6 +17,22 @@ def find(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
     return next(invocation)
 
 
+async def find_again(invocation: Invocation, next: Next) -> ToolResult:
+    """Begin anew with what answers to the name now, if what was found went out of force before it could run."""
+    return await found_again(invocation, await next(invocation))
+
+
+async def found_again(invocation: Invocation, result: ToolResult) -> ToolResult:
+    """Return the result of a call; if its tool was gone and another answers to its name now, that one's."""
+    if not invocation.is_gone or not invocation.searches_left or invocation.ended_by is not None:
+        return result
+    if invocation.services.catalog.find(invocation.call.name) in (None, invocation.ready):
+        return result
+    invocation.searches_left -= 1
+    invocation.begin_anew()
+    return await invocation.services.start(invocation)
+
+
 def authorize(invocation: Invocation, next: Next) -> Awaitable[ToolResult]:
     """Let only those on who may call the tool: for others it does not exist."""
     tool, principal = invocation.ready.tool, invocation.principal
@@ -30,7 +46,7 @@ def unknown(invocation: Invocation) -> ToolResult:
     """Return what is said of an unknown name: also to a caller who may not call the tool."""
     services, name, principal = invocation.services, invocation.call.name, invocation.principal
     error = services.catalog.why_not(name, services.known_names(principal), principal)
-    return services.results.failure(error.type, error.message, {})
+    return services.results.failure(error.type, error.message, {}, error.details)
 
 
 def _refused(invocation: Invocation, reason: str) -> ToolResult:

@@ -77,6 +77,7 @@ async def _end(invocation: Invocation, recorder: Recorder, result: ToolResult) -
 
 
 def _gone(invocation: Invocation) -> ToolResult:
+    invocation.is_gone = True
     message = f"the tool {invocation.ready.qualified_id} went out of force before the call could run"
     return invocation.failure("UnknownTool", message)
 

@@ -361,7 +361,7 @@ class Bridge:
         """Run one call of the server's tool; however it ends, it returns one result."""
         connection = await self._woken() if self.is_asleep else self._connection
         if connection is None:
-            return ToolResult.fail("WorkerDied", str(self.why_not()))
+            return ToolResult.fail("WorkerDied", str(self.why_not()), {"may_have_run": False})
         if (fault := self._fault_of(tool, connection)) is not None:
             return fault
         progress = ProgressReports(context.report_progress, self._text.clip)
@@ -370,7 +370,7 @@ class Bridge:
             await progress.finish()
         except ConnectionLostError as error:
             await self._wait_until_gated(connection)
-            return ToolResult.fail("WorkerDied", str(error))
+            return ToolResult.fail("WorkerDied", str(error), {"may_have_run": error.may_have_run})
         except MCPError as error:
             said = f"answers with an error: {self._text.clip(error.message, _MESSAGE)}"
             if (reason := refusal_in(error.message)) is not None:

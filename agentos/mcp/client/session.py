@@ -46,6 +46,10 @@ _CLIENT_INFO = Implementation(name="agentos", version=__version__)
 class ConnectionLostError(Exception):
     """The connection was lost, or is not there; the message says why."""
 
+    def __init__(self, message: str | None, *, may_have_run: bool = False) -> None:
+        super().__init__(message)
+        self.may_have_run = may_have_run
+
 
 @attrs.frozen(kw_only=True)
 class ToolListing:
@@ -296,7 +300,8 @@ class ServerSession:
                 self.has_answered = True
                 raise
             why = await self._reason(error)
-            raise ConnectionLostError(f"{self._server.owner} went away during {what}: {why.brief}{note}") from None
+            message = f"{self._server.owner} went away during {what}: {why.brief}{note}"
+            raise ConnectionLostError(message, may_have_run=bool(note)) from None
         self.has_answered = True
         return answer
 

@@ -12,6 +12,7 @@ from agentos.turn.adapters.model_adapter import (
     Assembler,
     CutStreamError,
     Ending,
+    ModelFailedError,
     ModelRequest,
     checked,
     count,
@@ -19,7 +20,11 @@ from agentos.turn.adapters.model_adapter import (
     word,
 )
 
-_REFUSALS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "LANGUAGE")
+_REFUSALS = (
+    *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "LANGUAGE"),
+    *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+)
+_SAID_ALL = ("", "STOP", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED")
 
 
 class GeminiContents:
@@ -56,10 +61,17 @@ class GeminiContents:
         return _ContentAssembler()
 
     def read(self, response: Any) -> Reply:
-        """Read what a model said; a response without candidates says nothing."""
-        if not first_field(response, "candidates"):
+        """Read what a model said; a response without candidates says nothing.
+
+        Raise ModelFailedError if it says nothing and gives another reason than that it was done, cut or refused.
+        """
+        candidates = first_field(response, "candidates")
+        if not candidates:
             return Reply([], [])
-        return gemini.read(response)
+        reply, reason = gemini.read(response), word(candidates[0], "finish_reason", "finishReason")
+        if not reply.calls and reason not in (*_SAID_ALL, *_REFUSALS) and not self.text(reply).strip():
+            raise ModelFailedError(f"the model failed: {reason}; ask again")
+        return reply
 
     def ending(self, response: Any) -> Ending:
         """Say how a response ended."""

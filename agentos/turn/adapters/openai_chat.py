@@ -117,11 +117,16 @@ def _with_system(messages: list[Any], system: str) -> list[Any]:
 
 
 class _ChatAssembler:
-    """Puts chunks of a chat completion together; calls by their index, and by their id where that is missing."""
+    """Puts chunks of a chat completion together.
+
+    Calls are told apart by their index, by their id where that is missing, and where it is the same for all of them.
+    """
 
     def __init__(self) -> None:
         self._message: dict[str, Any] = {"role": "assistant", "content": None}
-        self._calls: dict[Any, dict[str, Any]] = {}
+        self._calls: list[dict[str, Any]] = []
+        self._call_at: dict[Any, dict[str, Any]] = {}
+        """The last call of each index."""
         self._finish: str | None = None
         self._usage: Any = None
 
@@ -148,10 +153,7 @@ class _ChatAssembler:
         return (content or "") + (delta.get("refusal") or "")
 
     def _add_call(self, part: dict[str, Any]) -> None:
-        index = part.pop("index", None)
-        if index is None:
-            index = part.get("id") or next(reversed(self._calls), 0)
-        call = self._calls.setdefault(index, {"type": "function"})
+        call = self._call_of(part)
         for key in ("function", "custom"):
             if (given := part.pop(key, None)) is not None:
                 kept = call.setdefault(key, {})
@@ -161,12 +163,24 @@ class _ChatAssembler:
             if value is not None:
                 call[key] = value
 
+    def _call_of(self, part: dict[str, Any]) -> dict[str, Any]:
+        """Return the call that a part belongs to; a name that comes with another id begins another call."""
+        index, id = part.pop("index", None), part.get("id")
+        if index is None:
+            index = id or next(reversed(self._call_at), 0)
+        call = self._call_at.get(index)
+        is_named = bool((part.get("function") or part.get("custom") or {}).get("name"))
+        if call is None or (is_named and id and call.get("id", id) != id):
+            call = self._call_at[index] = {"type": "function"}
+            self._calls.append(call)
+        return call
+
     def response(self) -> Any:
         """Return the response as if it had come at once."""
         if self._finish is None:
             raise CutStreamError
         if self._calls:
-            self._message["tool_calls"] = list(self._calls.values())
+            self._message["tool_calls"] = self._calls
         choice = {"index": 0, "finish_reason": self._finish, "message": self._message}
         return {"choices": [choice], "usage": self._usage}
 

@@ -33,7 +33,8 @@ class Checklist:
         return self.of_texts(_asked_for(goal))
 
     async def refine(self, plan: Plan, results: Sequence[ToolResult], context: PlanContext) -> Plan:  # noqa: ARG002
-        """Tick the next step off: done if any call went well, failed if there were calls and none did."""
+        """Tick the next step off: done if any call went well, failed if none did. Calls that wait say nothing yet."""
+        results = [result for result in results if result.pending is None]
         left = next((step for step in plan.steps if step.status in ("pending", "running")), None)
         if left is None or not results:
             return plan

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import agentos_pack_planning
 import pytest
 
-from agentos import PUBLIC, AgentOS, ExtensionPack, PackEntry, ToolResult, tool
+from agentos import PUBLIC, AgentOS, ExtensionPack, PackEntry, ToolError, ToolResult, tool
 
 DONE, FAILED = ToolResult.ok("fine"), ToolResult.fail("Refused", "no")
 
@@ -70,6 +70,18 @@ async def test_a_checklist_is_ticked_off_a_step_for_each_round():
 
     assert steps(plan) == [("a", "done"), ("b", "failed"), ("c", "done")]
     assert plan.is_done
+
+
+async def test_a_call_that_waits_for_a_person_ticks_nothing_off():
+    error = ToolError("ApprovalRequired", "it waits")
+    waits = ToolResult(success=False, content="it waits", error=error, meta={"pending": {"proposal_id": "p"}})
+    async with hosted() as host:
+        plan = await host.planning.plan("- a\n- b", strategy="checklist")
+        waiting = await host.planning.refine(plan, [waits])
+        one_ran = await host.planning.refine(plan, [waits, DONE])
+
+    assert steps(waiting) == [("a", "pending"), ("b", "pending")]
+    assert steps(one_ran) == [("a", "done"), ("b", "pending")]
 
 
 async def test_the_model_makes_the_plan_and_keeps_it_true():
