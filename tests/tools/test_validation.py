@@ -364,6 +364,26 @@ def test_a_union_says_what_it_takes(schema, value, expected):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            [{"required": ["a", "c"]}, {"title": "By place", "required": ["b"]}],
+            "number 1 (which needs a, c) and By place (which needs b)",
+        ),
+        ([{"type": "object"}, {"type": "object"}, {"type": "string"}], "number 1 and number 2"),
+        ([{"$ref": "#/$defs/First"}, {"type": "object"}], "First (which needs a) and number 2"),
+    ],
+)
+def test_a_value_that_fits_several_of_which_one_is_wanted_is_told_which(options, told):
+    union = {"oneOf": options, "properties": {"a": {}, "b": {}, "c": {}}}
+    schema = {**closed(("x",), x=union), "$defs": {"First": {"required": ["a"]}}}
+
+    found = refusal(schema, {"x": {"a": 1, "b": 2, "c": 3}})
+
+    assert f"$.x: expected what fits exactly one of {len(options)} shapes; this fits {told}" in found
+
+
 def test_an_unknown_key_is_named_however_the_object_is_closed():
     schema = {"type": "object", "properties": {"city": STRING}, "unevaluatedProperties": False}
 
