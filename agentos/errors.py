@@ -263,11 +263,20 @@ class StoreError(AgentOSError):
     """The store can't be opened, read or written.
 
     One that is `unavailable` says nothing of what is in it: the disk is full, somebody has it locked, the key is gone.
+    `full_disk` tells that it is the disk.
     """
 
-    def __init__(self, message: str = "", *, hint: str | None = None, unavailable: bool = False) -> None:
+    def __init__(
+        self, message: str = "", *, hint: str | None = None, unavailable: bool = False, full_disk: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
-        self.unavailable = unavailable
+        self.unavailable = unavailable or full_disk
+        self.full_disk = full_disk
+
+    @property
+    def for_callers(self) -> str:
+        """End a sentence for whoever made a call, who is told of no place and no address."""
+        return ": the disk is full" if self.full_disk else "; the host's log says why"
 
 
 class ManagerClosedError(AgentOSError):

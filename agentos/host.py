@@ -450,6 +450,8 @@ def _with_personas(manifest: ExtensionManifest) -> ExtensionManifest:
 
 def _ids(value: Iterable[str]) -> tuple[str, ...]:
     """Return the ids of required guardrails; a text is one, not its letters."""
+    if not isinstance(value, Iterable):
+        raise TypeError(f"required_guardrails: expected ids, got {type(value).__name__}")
     ids = (value,) if isinstance(value, str) else tuple(value)
     for id in ids:
         if fault := fault_of_name(id):

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import attrs
 
 from agentos.base.atomic_files import replace_file
+from agentos.base.full_disks import reason
 from agentos.errors import ManifestError, Problem
 from agentos.loading.pack_files import PackFiles, hash_files
 from agentos.model.field_checks import frozen_mapping
@@ -123,7 +124,7 @@ class Lock:
             _require_size(raw)
             replace_file(Path(path), raw)
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
+            why = reason(error) if isinstance(error, OSError) else error
             raise ManifestError(str(path), [Problem("", f"can't be written: {why}")]) from error
 
     def pack(self, key: str) -> LockedPack | None:

@@ -1,7 +1,7 @@
 """What a host decided about calls, said once."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -17,6 +17,8 @@ PINS = ("first-use", "strict", "off")
 
 
 def _patterns(value: Iterable[str] | str) -> tuple[str, ...]:
+    if not isinstance(value, Iterable):
+        raise TypeError(f"deny: expected names or patterns of tools, got {type(value).__name__}")
     patterns = (value,) if isinstance(value, str) else tuple(value)
     for pattern in patterns:
         if fault := fault_of_name(pattern):
@@ -26,6 +28,16 @@ def _patterns(value: Iterable[str] | str) -> tuple[str, ...]:
 
 def _budgets(value: Any) -> tuple[Budget, ...]:
     return as_budgets(Budget(**value) if isinstance(value, Mapping) else value)
+
+
+def _require_choice(name: str, value: Any, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+
+
+def _require_seconds(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise ValueError(f"proposal_ttl: expected a positive number of seconds, got {value!r}")
 
 
 @attrs.frozen(kw_only=True)
@@ -41,17 +53,19 @@ class Policy:
     _denials: tuple[ToolPattern, ...] = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        for name, value, known in (("mode", self.mode, MODES), ("pins", self.pins, PINS)):
-            if value not in known:
-                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
-        ttl = self.proposal_ttl
-        if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not math.isfinite(ttl) or ttl <= 0:
-            raise ValueError(f"proposal_ttl: expected a positive number of seconds, got {ttl!r}")
+        _require_choice("mode", self.mode, MODES)
+        _require_choice("pins", self.pins, PINS)
+        _require_seconds(self.proposal_ttl)
         object.__setattr__(self, "_denials", tuple(map(ToolPattern, self.deny)))
 
     @classmethod
     def of(cls, settings: Settings, *, is_durable: bool) -> "Policy":
-        """Check *settings*, and return what follows from them for a store that lasts, or for one in memory."""
+        """Check *settings*, and return what follows from them for a store that lasts, or for one in memory.
+
+        All that is wrong with them is told at once.
+        """
+        if len(faults := list(_faults(settings))) > 1:
+            raise ValueError("\n  ".join((f"the settings of the host have {len(faults)} problems:", *faults)))
         return cls(
             mode=settings.mode,  # type: ignore[arg-type]  # checked below
             deny=settings.deny,
@@ -64,3 +78,18 @@ class Policy:
     def denies(self, tool: Tool, qualified_id: str) -> str | None:
         """Return the pattern of `deny` that a tool fits, by its id, name or an alias; None if none does."""
         return next((one.text for one in self._denials if one.fits(tool, qualified_id)), None)
+
+
+def _faults(settings: Settings) -> Iterator[str]:
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: _require_choice("mode", settings.mode, MODES),
+        lambda: _patterns(settings.deny),
+        lambda: _budgets(settings.budget),
+        lambda: _require_seconds(settings.seconds_to_approve(is_durable=True)),
+        lambda: _require_choice("pins", settings.pins, PINS),
+    )
+    for check in checks:
+        try:
+            check()
+        except (TypeError, ValueError) as error:
+            yield str(error)

@@ -73,6 +73,11 @@ class Proposal:
     flags: tuple[Mapping[str, Any], ...] = ()
     """What guardrails found strange about the call: of each its guard, code, reason and stage."""
 
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """Return what guardrails found strange in words, for whoever is asked."""
+        return tuple(f"{flag.get('guard')}: {flag.get('reason') or flag.get('code')}" for flag in self.flags)
+
 
 @attrs.frozen(kw_only=True)
 class Stored:

@@ -27,6 +27,12 @@ def has_no_room(folder: Path) -> bool:
     return has_none and not disk.f_flag & os.ST_RDONLY
 
 
+def reason(error: OSError) -> str:
+    """Say why a file can't be used: that the disk is full, if so, in these words."""
+    said = error.strerror or type(error).__name__
+    return f"the disk is full ({said})" if is_full(error) else said
+
+
 def way_out(error: BaseException, otherwise: str) -> str:
     """Return what to do about *error*: make room if the disk is full, else what *otherwise* says."""
     return FREE_SOME if is_full(error) else otherwise

@@ -128,7 +128,7 @@ class Approvals:
             return await self._apply(stored, by, asking)
         except StoreError as error:
             self._logger.warning("a proposal could not be applied: %s", error)
-            message = "nothing was done, because the store can't be used now; the host's log says why"
+            message = f"nothing was done, because the store can't be used now{error.for_callers}"
             return self._results.failure("Refused", message, {})
 
     async def edit(self, id: str, arguments: Mapping[str, Any], by: Principal | str | None = None) -> Proposal:
@@ -255,7 +255,7 @@ class Approvals:
         except (StoreError, ProposalError) as error:
             self._logger.warning("a proposal of %s could not be made: %s", invocation.ready.qualified_id, error)
             message = "the call needs approval, and no proposal could be made of it"
-            detail = f": {error}" if isinstance(error, ProposalError) else "; the host's log says why"
+            detail = f": {error}" if isinstance(error, ProposalError) else error.for_callers
             return invocation.failure("Refused", message + detail)
         await settled(invocation.tell("approval", None, {"proposal": proposal.id, "reason": proposal.reason})())
         try:

@@ -132,5 +132,6 @@ def reply_to(message: ChannelMessage, text: str) -> ChannelMessage:
 def _question(proposal: Proposal, *, is_asked: bool) -> str:
     short, preview = proposal.id[:_SHORT_ID], str(proposal.preview)
     what = f"{proposal.tool} ({proposal.effect}): {preview[:_SHOWN]}{'...' if len(preview) > _SHOWN else ''}"
+    flagged = "".join(f"\nFlagged: {warning}" for warning in proposal.flagged)
     how = f"Answer `approve {short}` or `reject {short}`." if is_asked else "It waits for approval."
-    return f"{what}\n{how}"
+    return f"{what}{flagged}\n{how}"

@@ -16,7 +16,7 @@ from shlex import quote
 
 from agentos.access.audit import Audit
 from agentos.base.atomic_files import write_file
-from agentos.base.full_disks import is_full
+from agentos.base.full_disks import is_full, reason
 from agentos.errors import SecretError, StoreError
 from agentos.secrets.masking import Masker
 from agentos.secrets.vaults import KEY, SecretVault
@@ -136,11 +136,8 @@ def faults_of_folder(folder: Path) -> Iterator[Fault]:
             raise NotADirectoryError(0, "it is no folder")
         write_file(probe, bytes(_TRIED_BYTES), mode=0o600)
     except OSError as error:
-        why = error.strerror or str(error)
-        cure = "make room there, or give this user the right to write"
-        if is_full(error):
-            why, cure = f"the disk is full ({why})", "make room there"
-        yield f"nothing can be written in {there}: {why}", cure
+        cure = "make room there" if is_full(error) else "make room there, or give this user the right to write"
+        yield f"nothing can be written in {there}: {reason(error)}", cure
     finally:
         with contextlib.suppress(OSError):
             os.unlink(probe)  # noqa: PTH108 - it may never have been there, nor its folder

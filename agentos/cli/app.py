@@ -525,8 +525,10 @@ def _as_click_error(app: App, error: BaseException) -> click.ClickException:
     if isinstance(error, FileNotFoundError) and error.filename is None and not _has_working_folder():
         return Fail("the working folder is not there any more", hint="cd to one that is")
     if isinstance(error, OSError) and error.strerror:
+        from agentos.base.full_disks import FREE_SOME, is_full, reason
+
         place = f"{error.filename}: " if error.filename else ""
-        return Fail(f"{place}{error.strerror}")
+        return Fail(f"{place}{reason(error)}", hint=FREE_SOME if is_full(error) else None)
     if app.verbosity:
         import traceback
 

@@ -76,7 +76,7 @@ async def _call(app: App, host: "AgentOS", request: CallRequest, call: ToolCall,
     approver = Approver(app, host, yes=request.yes, destructive=named)
     try:
         async with approver:
-            result = await host.tools.process_tool_call(call, app.principal)
+            result = await host.tools.process_tool_call(call, app.principal, rejoin=True)
     except asyncio.CancelledError:
         end = "it may have taken effect or not" if approver.progress.has_begun else "it did not run"
         app.out.note(f"the call of {request.name} was cancelled; {end}")

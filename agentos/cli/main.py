@@ -78,6 +78,8 @@ def _say(text: str) -> int:
         silence(1)
         if isinstance(error, BrokenPipeError):  # whoever read it has read enough
             return 0
-        sys.stderr.write(f"error: {error.strerror}\n")
+        from agentos.base.full_disks import reason
+
+        sys.stderr.write(f"error: {reason(error)}\n")
         return 1
     return 0

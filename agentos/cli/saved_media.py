@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentos.base.full_disks import reason
 from agentos.errors import AgentOSError
 from agentos.model.media import Media
 from agentos.model.tool_call import ToolResult
@@ -32,8 +33,8 @@ def save_media(result: ToolResult, folder: Path) -> list[Path | None]:
             folder.mkdir(parents=True, exist_ok=True)
         return [None if one.data is None else _saved(one, folder) for one in result.media]
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise MediaNotSavedError(f"the media of the result could not be saved in {folder}: {reason}") from error
+        said = f"the media of the result could not be saved in {folder}: {reason(error)}"
+        raise MediaNotSavedError(said) from error
 
 
 def _saved(media: Media, folder: Path) -> Path:

@@ -19,6 +19,7 @@ from agentos.schema.references import resolved, schema_at
 PROBLEM_LIMIT = 8
 _SHOWN = 80
 _LISTED = 20
+_NAMED = 5
 UNFINISHED = "unfinished"
 """The kind of an error that was not found in time: its place is as far as the search came."""
 _CHOICES = ("type", "const", "enum", "falseSchema")
@@ -122,6 +123,11 @@ def explain(error: Any, schema: Any, root: str = "", voice: Voice = TO_CALLERS) 
             if isinstance(error.instance, dict):  # what else it is, is told by its type
                 has = [name for name in names if name in error.instance]
                 yield Problem(place, f"expected exactly one of {', '.join(names)}; got {' and '.join(has) or 'none'}")
+        case "oneOf" if len(fitting := _fitting(kind)) > 1:
+            options = holder.get("oneOf")
+            shapes = " and ".join(_shape(options, index, schema) for index in fitting[:_NAMED])
+            total = len(options) if isinstance(options, list) else len(fitting)
+            yield Problem(place, f"expected what fits exactly one of {total} shapes; this fits {shapes}")
         case "anyOf" | "oneOf" if inner := meant(kind):
             note = _nearest_note(kind, holder.get(kind.name))
             for one in inner:
@@ -156,15 +162,33 @@ def errors_of(validator: Any, instance: Any) -> list[Any]:
     return list(itertools.islice(validator.iter_errors(instance), PROBLEM_LIMIT * 4))
 
 
+def _fitting(kind: Any) -> list[int]:
+    """Return which options of a union a value fits."""
+    return [index for index, errors in enumerate(getattr(kind, "context", None) or ()) if not list(errors)]
+
+
+def _shape(options: Any, index: int, schema: Any) -> str:
+    """Name an option of a union, and the keys that it needs."""
+    option = options[index] if isinstance(options, list) and index < len(options) else {}
+    required = resolved(option, schema).get("required")
+    keys = [one for one in required if isinstance(one, str)] if isinstance(required, list) else []
+    needs = f" (which needs {clip(', '.join(keys))})" if keys else ""
+    return f"{_shape_name(option, index)}{needs}"
+
+
+def _shape_name(option: Any, index: int) -> str:
+    said = option if isinstance(option, dict) else {}
+    name = said.get("title") or str(said.get("$ref", "")).rpartition("/")[2]
+    return clip(str(name)) if name else f"number {index + 1}"
+
+
 def _nearest_note(kind: Any, options: Any) -> str:
     """Say which option of a union a problem is of, if others of its type were possible."""
     context = kind.context
     index, others = nearest(context), sum(not _is_of_another_type(one, _depth(context)) for one in context) - 1
     if index is None or not others or not isinstance(options, list):
         return ""
-    option = options[index] if isinstance(options[index], dict) else {}
-    name = option.get("title") or str(option.get("$ref", "")).rpartition("/")[2]
-    return f" (of the nearest of {len(options)} shapes, {clip(str(name)) if name else f'number {index + 1}'})"
+    return f" (of the nearest of {len(options)} shapes, {_shape_name(options[index], index)})"
 
 
 def meant(kind: Any) -> list[Any]:

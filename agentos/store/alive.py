@@ -12,7 +12,7 @@ import weakref
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentos.base.full_disks import way_out
+from agentos.base.full_disks import is_full, reason, way_out
 from agentos.errors import StoreError
 
 _INSTANCE = re.compile(r"[0-9a-f]{32}")
@@ -76,7 +76,9 @@ class FilePresence:
         except OSError as error:
             way = way_out(error, "See that this user may write that folder")
             raise StoreError(
-                f"the store can't show that this host runs, at {self._file}: {error.strerror}. {way}", unavailable=True
+                f"the store can't show that this host runs, at {self._file}: {reason(error)}. {way}",
+                unavailable=True,
+                full_disk=is_full(error),
             ) from None
 
     def _hold(self) -> None:

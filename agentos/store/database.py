@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
+from agentos.base.full_disks import is_full, reason
 from agentos.errors import StoreError
 from agentos.store.locations import StorePlace, place_of
 from agentos.store.marks import Mark, make_mark, mark_file, read_mark
@@ -153,7 +154,8 @@ class Store:
         try:
             make_mark(file, attrs.evolve(mark, seal=self.seal(mark.text)))
         except OSError as error:
-            raise StoreError(f"that a log was begun can't be noted at {file}: {error.strerror}") from None
+            said = f"that a log was begun can't be noted at {file}: {reason(error)}"
+            raise StoreError(said, full_disk=is_full(error)) from None
 
     @property
     def mark_shown(self) -> str:

@@ -79,7 +79,7 @@ def described(error: BaseException, place: StorePlace) -> StoreError:
     if _is_of_full_disk(error, place):
         disk = "the disk is full" if place.dsn is None else "the server's disk is full"
         way = f"{FREE_SOME}; nothing of this transaction was written"
-        return StoreError(f"the store at {place.shown}: {disk}", hint=way, unavailable=True)
+        return StoreError(f"the store at {place.shown}: {disk}", hint=way, full_disk=True)
     said = f"the store at {place.shown}: {_words(error)[:_LIMIT]}"
     return StoreError(said, hint=_way_out(error), unavailable=_is_of_surroundings(error))
 

@@ -11,7 +11,7 @@ import secrets
 from pathlib import Path
 
 from agentos.base.atomic_files import make_file
-from agentos.base.full_disks import way_out
+from agentos.base.full_disks import is_full, reason, way_out
 from agentos.errors import StoreError
 from agentos.store.locations import StorePlace, data_folder
 
@@ -41,10 +41,11 @@ def load_key(given: bytes | str | None, place: StorePlace, *, is_begun: bool = F
     try:
         return _from_file(file, place, is_begun=is_begun)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
         way = way_out(error, "Make that folder writable")
         raise StoreError(
-            f"the store's key at {file} can't be read or made: {reason}. {way}, or set {VARIABLE}", unavailable=True
+            f"the store's key at {file} can't be read or made: {reason(error)}. {way}, or set {VARIABLE}",
+            unavailable=True,
+            full_disk=is_full(error),
         ) from None
 
 
@@ -59,7 +60,8 @@ def key_file(place: StorePlace) -> Path:
 def _long_enough(key: bytes | str, what: str) -> bytes:
     key = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else bytes(key)
     if len(key) < SHORTEST:
-        raise StoreError(f"{what} is too short: it has {len(key)} bytes and needs at least {SHORTEST}")
+        said = f"{what} is too short: it has {len(key)} bytes and needs at least {SHORTEST}"
+        raise StoreError(said, hint="Give the key that the store was begun with, or for a new store a longer one")
     return key
 
 
@@ -83,8 +85,9 @@ def _read(file: Path) -> bytes:
         key = b""
     if len(key) != _SIZE:
         raise StoreError(
-            f"{file} does not hold a store's key ({_SIZE} bytes in hex). Restore it from a backup, or set {VARIABLE}; "
-            "without the old key, what is stored counts as changed by others"
+            f"{file} does not hold a store's key ({_SIZE} bytes in hex)",
+            hint=f"Restore it from a backup, or set {VARIABLE}; without the old key, what is stored counts as changed "
+            "by others",
         )
     return key
 

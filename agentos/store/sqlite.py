@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentos.base.full_disks import way_out
+from agentos.base.full_disks import is_full, reason, way_out
 from agentos.errors import StoreError
 from agentos.store.alive import AlonePresence, FilePresence, Presence
 from agentos.store.failures import UNDONE
@@ -49,7 +49,8 @@ def _make_file(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         way = way_out(error, "Give a path to a file, in a folder that this user may write")
-        raise StoreError(f"the store at {path} can't be opened: {error.strerror}. {way}", unavailable=True) from None
+        said = f"the store at {path} can't be opened: {reason(error)}. {way}"
+        raise StoreError(said, unavailable=True, full_disk=is_full(error)) from None
 
 
 def _engine(path: Path | None) -> "Engine":

@@ -20,6 +20,7 @@ import attrs
 from agentos.base.atomic_files import replace_file
 from agentos.base.canonical import digest
 from agentos.base.foreign import to_the_end
+from agentos.base.full_disks import reason
 from agentos.errors import PackLoadError
 from agentos.model.manifest import PackEntry
 from agentos.processes.programs import ProgramLimits, run_process
@@ -76,7 +77,7 @@ class Environments:
                     if whole is None:
                         await self._make(key, entry, base, report, mask)
             except OSError as error:
-                message = f"its environment can't be made in {self._folder}: {error.strerror or error}"
+                message = f"its environment can't be made in {self._folder}: {reason(error)}"
                 raise PackLoadError(entry.label, message) from error
         return whole or MadeEnvironment(key, self._interpreter(key, base), self._lock_of(key))
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import attrs
 
+from agentos.base.full_disks import reason
 from agentos.errors import PackLoadError
 from agentos.model.isolation import Confinement
 from agentos.model.manifest import PackEntry
@@ -125,6 +126,6 @@ def _folders(entry: PackEntry, confine: Confinement) -> list[str] | None:
             if not folder.is_file():
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            message = f"its folder {str(folder)!r} to write in can't be made: {error.strerror or error}"
+            message = f"its folder {str(folder)!r} to write in can't be made: {reason(error)}"
             raise PackLoadError(entry.label, message) from error
     return [str(folder.absolute()) for folder in folders]

@@ -770,7 +770,7 @@ async def test_with_a_full_disk_nothing_runs_that_changes_something(host_on_disk
 
     assert (result.error.type, result.error.message) == (
         "Refused",
-        "nothing was done, because the audit log can't be written now; the host's log says why",
+        "nothing was done, because the audit log can't be written now: the disk is full",
     )
     assert log.lines() == []
 

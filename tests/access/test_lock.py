@@ -385,7 +385,7 @@ def test_when_the_first_write_fails_nothing_is_left(tmp_path, monkeypatch, step)
 
 def test_a_full_disk_is_told_with_the_files_name(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(ManifestError, match=r"agentos\.lock has 1 problem(?s:.*)can't be written: No space left"):
+    with pytest.raises(ManifestError, match=r"agentos\.lock has 1 problem(?s:.*)can't be written: the disk is full"):
         written(tmp_path, locked())
 
 

@@ -6,7 +6,7 @@ import pytest
 from channelling import Post, message, on_channels
 from model_wires import WIRES, Says, serving
 
-from agentos import PUBLIC, tool
+from agentos import PUBLIC, GuardVerdict, guardrail, tool
 
 DONE = []
 
@@ -71,6 +71,20 @@ async def test_a_call_that_waits_is_approved_in_the_channel_by_its_principal_alo
         "tool_call_id": "call_1",
         "content": "sent to bob",
     }
+
+
+async def test_the_one_who_is_asked_in_the_channel_is_told_what_guardrails_flagged(endpoint):
+    @guardrail(stage="tool_call")
+    async def wary(call, context):
+        return GuardVerdict.flag("the name is not the user's", "TAINT")
+
+    post = Post()
+    endpoint.script = [CALL]
+    async with on_channels(post, manifest=manifest(endpoint, approvals=True), more=[write_letter, wary]):
+        await post.deliver(message(1, "write to bob"))
+        await post.until(lambda: len(post.sent) == 1)
+
+    assert "\nFlagged: wary: the name is not the user's\n" in post.sent[0].text
 
 
 async def test_a_call_that_waits_is_rejected_in_the_channel(endpoint):

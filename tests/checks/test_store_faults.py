@@ -85,7 +85,15 @@ async def test_a_key_that_was_overwritten_is_told(used, text, words):
     message, cure = await run(found, used)
 
     assert words in message
-    assert cure
+    assert "from a backup" in cure
+
+
+async def test_a_key_in_the_environment_that_is_too_short_is_told_with_what_to_give(used, monkeypatch):
+    monkeypatch.setenv("AGENTOS_STORE_KEY", "short")
+    message, cure = await run(found, used)
+
+    assert "too short" in message
+    assert cure.startswith("Give the key that the store was begun with")
 
 
 async def test_a_key_in_the_environment_that_is_another_one_is_told(used, monkeypatch):

@@ -108,8 +108,8 @@ def test_an_id_in_an_empty_store_is_unknown(project):
 def test_an_id_that_may_mean_two_is_refused(project, monkeypatch):
     ids = iter(["abcd1" + "0" * 27, "abcd2" + "0" * 27])
     monkeypatch.setattr("agentos.calls.approvals.new_id", lambda: next(ids))
-    propose(project)
-    propose(project)
+    for text in ("text=hi", "text=ho"):
+        propose(project, "note", text)
     done = project.run("approvals", "show", "abcd")
 
     assert (done.code, "may mean" in done.err) == (2, True)
@@ -236,3 +236,26 @@ def test_foreign_text_does_nothing_to_a_terminal(project):
     text = "".join(done.out + done.err for done in told)
     assert not {"\x1b", "\x9b", "\x07", "\u202e"} & set(text)
     assert "[bold red]loud[/bold red]" in text
+
+
+# -- what guardrails found strange -------------------------------------------------------------------------------------
+
+WARY = """
+from agentos import ExtensionPack, GuardVerdict, guardrail
+
+@guardrail(stage="tool_call")
+async def wary(call, context):
+    return GuardVerdict.flag("the address is not the user's", "TAINT")
+
+pack = ExtensionPack("wary", "1", [wary])
+"""
+
+
+@pytest.mark.parametrize("show", [("list",), ("show",)], ids=["list", "show"])
+def test_whoever_decides_sees_what_guardrails_flagged(tmp_path, show):
+    project = Project(tmp_path, f'{MANIFEST}[[packs]]\nmodule = "wary.py"\n', wary=WARY)
+    id = propose(project)
+    done = project.run("approvals", *show, *([id] if show == ("show",) else []))
+
+    assert "flagged" in done.out
+    assert "wary: the address is not the user's" in done.out

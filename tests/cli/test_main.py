@@ -365,8 +365,8 @@ def test_a_required_pack_that_fails_makes_the_configuration_unusable(command, pr
         (KeyboardInterrupt(), 130, "interrupted"),
         (SystemExit(7), 7, ""),
         (SystemExit("why"), 1, ""),
-        (OSError(28, "No space left on device", "x"), 1, "x: No space left on device"),
-        (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (OSError(28, "No space left on device", "x"), 1, "x: the disk is full (No space left on device)"),
+        (OSError(28, "No space left on device"), 1, "the disk is full (No space left on device)"),
     ],
 )
 def test_however_a_command_ends_there_is_a_code(command, project, monkeypatch, error, code, words):

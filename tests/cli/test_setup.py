@@ -175,6 +175,23 @@ def test_a_new_pack_has_tests_that_pass(folder, command, flavour):
     }
 
 
+@pytest.mark.proof
+def test_new_packs_have_types_that_pass(folder, command):
+    pytest.importorskip("mypy")
+    for flavour in FLAVOURS:
+        command("new", "pack", f"my-{flavour}", "--flavour", flavour)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", *(f"my-{one}/agentos_pack_my_{one}" for one in FLAVOURS)],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_a_new_pack_is_loaded_as_a_folder(folder, command, flavour):
     command("init", "--yes", "--no-pack")
@@ -277,7 +294,7 @@ def test_a_pack_that_cant_be_finished_leaves_nothing(folder, command, monkeypatc
     told = command("new", "pack", "my-pack")
 
     assert told.code == 1
-    assert "No space left on device" in told.err
+    assert "the disk is full (No space left on device)" in told.err
     assert list(folder.iterdir()) == []
 
 

@@ -102,6 +102,26 @@ def test_why_tells_who_answers_and_who_does_not(project):
     assert str(project.folder / "second.py") in done.out
 
 
+@pytest.mark.parametrize("name", ["demo:add", "tool:demo:add"])
+def test_why_says_that_the_full_id_of_a_shadowed_tool_reaches_it(project, name):
+    done = project.run("why", name, "--principal", "eve")
+
+    assert "demo:add is shadowed; its full id reaches it" in done.out
+    assert "eve may call demo:add" in done.out
+    assert project.run("why", name, "--json").json["isReachedById"] is True
+
+
+@pytest.mark.parametrize("name", ["add", "second:add", "tool:add"])
+def test_why_says_nothing_of_that_where_the_tool_in_force_is_meant(project, name):
+    assert "its full id" not in project.run("why", name).out
+    assert project.run("why", name, "--json").json["isReachedById"] is False
+
+
+def test_the_call_that_is_shown_for_a_shadowed_tool_reaches_it(project):
+    assert "agentos tools call demo:add" in project.run("tools", "show", "demo:add").out
+    assert "agentos tools call add" in project.run("tools", "show", "second:add").out
+
+
 def test_why_without_a_kind_is_about_a_tool(project):
     assert project.run("why", "add", "--json").json["kind"] == "tool"
 

@@ -392,6 +392,21 @@ def test_without_a_terminal_a_call_waits_and_says_how_to_approve_it(project):
     assert [one["id"] for one in project.run("approvals", "list", "--json").json["proposals"]] == [id]
 
 
+def test_the_same_call_again_while_it_waits_is_the_same_proposal(project):
+    first, second, other = (
+        project.run("tools", "call", "note", f"text={text}", "--json").json["proposal"] for text in ("hi", "hi", "ho")
+    )
+
+    assert (first == second, first == other) == (True, False)
+
+
+def test_yes_approves_the_call_that_waits_already(project):
+    project.run("tools", "call", "note", "text=hi")
+
+    assert project.run("tools", "call", "note", "text=hi", "--yes").code == 0
+    assert project.run("approvals", "list", "--json").json["proposals"] == []
+
+
 def hinted(text):
     """Return the commands that a hint names, as they can be typed."""
     return [shlex.split(one)[1:] for one in re.findall(r"`(agentos [^`]*)`", text)]

@@ -69,6 +69,27 @@ async def test_a_time_that_is_given_counts_in_every_store(tmp_path):
     assert await seconds_to_approve(host_of({"proposalTtl": 60}, store=tmp_path / "t.db", proposal_ttl=600)) == 600
 
 
+def test_all_that_is_wrong_with_settings_is_told_at_once():
+    with pytest.raises(ValueError, match="the settings of the host have 5 problems") as raised:
+        AgentOS(mode="loose", deny=3, budget="x", proposal_ttl=-1, pins="bad")
+
+    told = [line.strip().partition(":")[0] for line in str(raised.value).splitlines()[1:]]
+    assert told == ["mode", "deny", "budget", "proposal_ttl", "pins"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"mode": "loose"}, ValueError, "mode: expected one of approve, auto, unattended, got 'loose'"),
+        ({"deny": 3}, TypeError, "deny: expected names or patterns of tools, got int"),
+        ({"required_guardrails": 3}, TypeError, "required_guardrails: expected ids, got int"),
+    ],
+)
+def test_one_that_is_wrong_is_told_by_its_name(wrong, error, words):
+    with pytest.raises(error, match=words):
+        AgentOS(**wrong)
+
+
 def test_a_policy_takes_budgets_in_every_form():
     for budget, limits in (({"calls": 5}, (Budget(calls=5),)), (None, ()), ([Budget(calls=2)], (Budget(calls=2),))):
         assert Policy.of(Settings().overlaid(budget=budget), is_durable=False).budgets == limits

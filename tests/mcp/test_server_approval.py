@@ -14,7 +14,18 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 import agentos.mcp.server.approval_prompts as asking
-from agentos import PUBLIC, Answer, Descriptor, ExtensionPack, Principal, ToolContext, ToolResult, tool
+from agentos import (
+    PUBLIC,
+    Answer,
+    Descriptor,
+    ExtensionPack,
+    GuardVerdict,
+    Principal,
+    ToolContext,
+    ToolResult,
+    guardrail,
+    tool,
+)
 from agentos.mcp import MCPServer
 
 sys.path.append(str(Path(__file__).parent))
@@ -123,6 +134,32 @@ async def test_the_person_is_told_what_the_tool_stands_in_front_of(host, era):
         await client.call_tool("write", {"path": "a.txt"})
 
     assert "It stands in front of: fixture:write" in person.asked[0].message
+
+
+async def test_the_person_is_told_what_guardrails_flagged(host, era):
+    @guardrail(stage="tool_call")
+    async def wary(call, context):
+        return GuardVerdict.flag("the path is not the user's", "TAINT")
+
+    await host.extensions.load_pack(ExtensionPack("wary", "1", [wary]))
+    person = Person(APPROVE)
+    async with connected(host, era, person) as client:
+        await client.call_tool("remove", {"path": "a.txt"})
+
+    assert "\nFlagged: wary: the path is not the user's\n" in person.asked[0].message
+
+
+async def test_a_client_that_lists_proposals_is_told_what_guardrails_flagged(host, era):
+    @guardrail(stage="tool_call")
+    async def wary(call, context):
+        return GuardVerdict.flag("the path is not the user's", "TAINT")
+
+    await host.extensions.load_pack(ExtensionPack("wary", "1", [wary]))
+    async with connected(host, era) as client:
+        await client.call_tool("remove", {"path": "a.txt"})
+        listed = await client.call_tool("proposals_list", {})
+
+    assert "wary: the path is not the user's" in text_of(listed)
 
 
 async def test_arguments_can_not_hide_anything_from_the_person(host, era):

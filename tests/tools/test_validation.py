@@ -30,6 +30,13 @@ from thorough import examples
 from agentos import PUBLIC, ToolDefinitionError, tool
 from agentos.schema.validation import ARGUMENTS_LIMIT, BadArguments, Checker, compile_schema, problems_of
 
+TRAILING_COMMA = (
+    "Illegal trailing comma before end of object at character 7"
+    if sys.version_info >= (3, 13)
+    else "Expecting property name enclosed in double quotes at character 8"
+)
+"""What Python's own parser says."""
+
 
 def closed(required=(), **properties):
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
@@ -155,7 +162,7 @@ def test_json_that_is_cut_inside_a_word_is_called_cut_off_too(text):
     [
         ("{'a': 1}", "not JSON: Expecting property name enclosed in double quotes at character 1, near {'a': 1}"),
         ('{"days": 3} please', 'not JSON: Extra data at character 12, near days": 3} please'),
-        ('{"a": 1,}', 'not JSON: Expecting property name enclosed in double quotes at character 8, near {"a": 1,}'),
+        ('{"a": 1,}', f'not JSON: {TRAILING_COMMA}, near {{"a": 1,}}'),
         ("days=3", "not JSON: Expecting value at character 0, near days=3"),
         ("", "expected a JSON object, got an empty text; send {} for no arguments"),
         (" \n", "expected a JSON object, got an empty text; send {} for no arguments"),
@@ -362,6 +369,26 @@ def test_a_union_says_what_it_takes(schema, value, expected):
     assert any(
         expected in one for one in refusal(closed(x=schema) | {"$defs": {"A": closed(name=STRING)}}, {"x": value})
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            [{"required": ["a", "c"]}, {"title": "By place", "required": ["b"]}],
+            "number 1 (which needs a, c) and By place (which needs b)",
+        ),
+        ([{"type": "object"}, {"type": "object"}, {"type": "string"}], "number 1 and number 2"),
+        ([{"$ref": "#/$defs/First"}, {"type": "object"}], "First (which needs a) and number 2"),
+    ],
+)
+def test_a_value_that_fits_several_of_which_one_is_wanted_is_told_which(options, told):
+    union = {"oneOf": options, "properties": {"a": {}, "b": {}, "c": {}}}
+    schema = {**closed(("x",), x=union), "$defs": {"First": {"required": ["a"]}}}
+
+    found = refusal(schema, {"x": {"a": 1, "b": 2, "c": 3}})
+
+    assert f"$.x: expected what fits exactly one of {len(options)} shapes; this fits {told}" in found
 
 
 def test_an_unknown_key_is_named_however_the_object_is_closed():

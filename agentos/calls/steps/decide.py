@@ -66,7 +66,7 @@ async def _decided(invocation: Invocation, next: Next) -> ToolResult:
         earlier = await _earlier(invocation)
     except StoreError as error:
         invocation.services.logger.warning("a call of %s was refused: %s", invocation.ready.qualified_id, error)
-        message = "nothing was done, because the store can't be read now; the host's log says why"
+        message = f"nothing was done, because the store can't be read now{error.for_callers}"
         return invocation.failure("Refused", message)
     policy, why = await _policy(invocation)
     decision, invocation.grant = _decision(invocation, policy, why)

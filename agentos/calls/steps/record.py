@@ -91,7 +91,7 @@ def store_unwritable(invocation: Invocation, error: StoreError) -> ToolResult:
     invocation.services.logger.warning("a call of %s was refused: %s", invocation.ready.qualified_id, error)
     reason = "the store can't be written"
     invocation.services.note("decision", **invocation.facts(), answer="refuse", step="audit", reason=reason)
-    message = "nothing was done, because the audit log can't be written now; the host's log says why"
+    message = f"nothing was done, because the audit log can't be written now{error.for_callers}"
     return invocation.failure("Refused", message)
 
 

@@ -78,7 +78,7 @@ async def list_(app: App) -> None:
             _arguments(one),
             one.principal.key,
             _time_left(one),
-            one.reason,
+            "\n".join((one.reason, *(f"flagged: {warning}" for warning in one.flagged))),
         )
         for one in waiting
     ]

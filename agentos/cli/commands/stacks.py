@@ -134,12 +134,16 @@ def why(app: App, name: str, deadline: float) -> None:
     stack = _find_stack(report, name)
     if stack is None:
         raise _unknown_name(report, name)
-    access = _missing_access(app, stack)
-    denied = _denied_by(app, stack)
+    meant = _meant_entry(stack, name)
+    access = _missing_access(app, stack, meant)
+    denied = _denied_by(app, stack, meant)
     held = _held_back_on(report, stack)
-    told = {"deniedBy": denied, "failed": _failed(report), "heldBack": data_of_held(app.config, held)}
+    reached = {"isReachedById": meant is not None and meant is not stack.active}
+    told = {**reached, "deniedBy": denied, "failed": _failed(report), "heldBack": data_of_held(app.config, held)}
     app.out.data({**_data(stack), "access": access, **told})
     _print_stack(app, stack, access, denied)
+    if meant is not None and meant is not stack.active:
+        app.out.say(f"{meant.pack}:{stack.id} is shadowed; its full id reaches it")
     _print_held_back(app, held)
     _print_warnings(app, report)
 
@@ -176,23 +180,31 @@ def _unknown_name(report: ProbeReport, name: str) -> Fail:
     )
 
 
-def _denied_by(app: App, stack: ProbedStack) -> list[str]:
-    """Return the patterns of the host's `deny` that keep a tool from running though it is in force."""
-    active = stack.active
-    if active is None or stack.kind != "tool":
+def _meant_entry(stack: ProbedStack, name: str) -> ProbedEntry | None:
+    """Return who answers a call of *name*: who is active, or of a tool's PACK:ID the one that is shadowed."""
+    if stack.kind != "tool" or name in _names(stack):
+        return stack.active
+    pack = name.removeprefix("tool:").partition(":")[0]
+    named = (entry for entry in stack.entries if entry.pack == pack and entry.state == "shadowed")
+    return next(named, stack.active)
+
+
+def _denied_by(app: App, stack: ProbedStack, meant: ProbedEntry | None) -> list[str]:
+    """Return the patterns of the host's `deny` that keep a tool from running though it can be reached."""
+    if meant is None or stack.kind != "tool":
         return []
-    names = (stack.id, f"{active.pack}:{stack.id}")
+    names = (stack.id, f"{meant.pack}:{stack.id}")
     said = app.config.manifest.settings.deny or ()
     return [pattern for pattern in said if any(fnmatch.fnmatchcase(name, pattern) for name in names)]
 
 
-def _missing_access(app: App, stack: ProbedStack) -> dict[str, Any] | None:
+def _missing_access(app: App, stack: ProbedStack, meant: ProbedEntry | None) -> dict[str, Any] | None:
     """Say what the principal that was named lacks to call a tool; None if none was, or there is nothing to call."""
-    active, who = stack.active, app.principal
-    if app.given.get("principal") is None or active is None or active.rules is None:
+    who = app.principal
+    if app.given.get("principal") is None or meant is None or meant.rules is None:
         return None
-    missing = who.missing(active)
-    tool = f"{active.pack}:{stack.id}"
+    missing = who.missing(meant)
+    tool = f"{meant.pack}:{stack.id}"
     return {"principal": who.id, "tool": tool, "isAllowed": not missing, "missing": missing}
 
 

@@ -146,7 +146,8 @@ def _print_tool(app: App, ready: "ReadyTool") -> None:
     out.say()
     rows = [_argument_row(schema, name, said) for name, said in _properties(schema).items()]
     out.table(("argument", "type", "", "what it is"), rows, empty="It takes no arguments.")
-    out.say(f"\nagentos tools call {one_line(tool.name)}{_example(schema)}", "bright_black")
+    name = ready.qualified_id if ready.entry.state == "shadowed" else tool.name
+    out.say(f"\nagentos tools call {one_line(name)}{_example(schema)}", "bright_black")
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -224,6 +224,7 @@ def _facts(proposal: Proposal) -> list[tuple[str, str]]:
         arguments = [NOT_KEPT]
     facts = [
         ("why", proposal.reason),
+        ("flagged", "\n".join(proposal.flagged)),
         ("for", f"{proposal.principal.id} ({proposal.principal.kind})"),
         ("from", proposal.origin),
         ("shadows", ", ".join(proposal.shadows)),

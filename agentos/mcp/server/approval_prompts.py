@@ -72,6 +72,7 @@ def approval_question(proposal: Proposal, host: ServedHost) -> str:
         f"Tool: {proposal.tool} ({proposal.effect})",
         f"Pack: {proposal.pack}{version}, from {proposal.origin}",
         f"Why it asks: {proposal.reason}",
+        *(f"Flagged: {warning}" for warning in proposal.flagged),
     ]
     if proposal.shadows:
         lines.append(f"It stands in front of: {', '.join(proposal.shadows)}")

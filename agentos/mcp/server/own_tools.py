@@ -264,6 +264,7 @@ def _summary(proposal: Proposal, *, whole: bool = False) -> dict[str, Any]:
         "effect": proposal.effect,
         "state": proposal.state,
         "reason": proposal.reason,
+        "flagged": list(proposal.flagged),
         "expires_at": proposal.expires_at.isoformat(timespec="seconds"),
         "principal": proposal.principal.key,
     }

@@ -26,6 +26,8 @@ class PersonalFormat:
     """With one group: what is personal."""
     valid_length: Callable[[str], int]
     """How many characters of such a place, from its beginning, are what was looked for; 0 if it is something else."""
+    valid_within: Callable[[str], int] | None = None
+    """The same for a place that begins within one that was something else; None where nothing can."""
 
 
 def _digits(text: str) -> str:
@@ -60,6 +62,26 @@ def _is_card(text: str) -> bool:
     number = _digits(text)
     separators = {one for one in text if one in " -"}
     return len(separators) <= 1 and _is_issued(number) and _has_check_digit(number)
+
+
+_CARD_GROUPS = ((4, 4, 4, 4), (4, 4, 4, 4, 3), (4, 6, 5), (4, 6, 4))
+"""How the digits of a card are written in groups."""
+
+
+def _length_of_card(text: str) -> int:
+    """Return where the card ends: numbers may follow that look like more groups."""
+    return len(text) if _is_card(text) else _length_of_card_among_numbers(text)
+
+
+def _length_of_card_among_numbers(text: str) -> int:
+    """Return the same where other numbers stand beside it: then its groups have to be those of a card."""
+    ends = [len(text), *(end for end in range(len(text) - 1, 0, -1) if text[end] == " ")]
+    return next((end for end in ends if _is_grouped(text[:end]) and _is_card(text[:end])), 0)
+
+
+def _is_grouped(text: str) -> bool:
+    sizes = tuple(map(len, text.replace("-", " ").split(" ")))
+    return len(sizes) == 1 or sizes in _CARD_GROUPS
 
 
 def _is_issued(number: str) -> bool:
@@ -134,8 +156,8 @@ _FORMATS = (
         rf"(?:^|[^\w.%+'@/-])((?:\w|{_LETTER})(?:[\w.%+'-]|{_LETTER})*@(?:(?:[A-Za-z0-9-]|{_LETTER})+\.)+[A-Za-z]{{2,24}})",
         _whole(_is_mail),
     ),
-    PersonalFormat("card", rf"{_NO_WORD_BEFORE}(\d(?:[ -]?\d){{11,18}})(?:[^0-9A-Za-z_%@/-]|$)", _whole(_is_card)),
-    PersonalFormat("iban", rf"{_NO_WORD_BEFORE}([A-Za-z]{{2}}\d{{2}}(?:[ -]?[A-Za-z0-9]{{1,4}}){{3,16}})(?:[^0-9A-Za-z_]|$)", _length_of_iban),
+    PersonalFormat("card", rf"{_NO_WORD_BEFORE}(\d(?:[ -]?\d){{11,18}})(?:[^0-9A-Za-z_%@/-]|$)", _length_of_card, _length_of_card_among_numbers),
+    PersonalFormat("iban", rf"{_NO_WORD_BEFORE}([A-Za-z]{{2}}\d{{2}}(?:[ -]?[A-Za-z0-9]{{1,4}}){{3,16}})(?:[^0-9A-Za-z_]|$)", _length_of_iban, _length_of_iban),
     PersonalFormat("ssn", rf"{_NO_WORD_BEFORE}(\d{{3}}[ -]\d{{2}}[ -]\d{{4}})(?:[^0-9A-Za-z_-]|$)", _whole(_is_social_security)),
     PersonalFormat("ip", r"(?:^|[^0-9A-Za-z_.-])((?:\d{1,3}\.){3}\d{1,3})(?:[^0-9A-Za-z_.-]|\.?(?:\s|$)|$)", _whole(_is_address)),
     PersonalFormat("ip", r"(?:^|[^0-9A-Za-z_.:])([0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7})(?:[^0-9A-Za-z_:.]|\.?(?:\s|$)|$)", _whole(_is_address)),
@@ -160,13 +182,16 @@ def _compiled(pattern: str) -> re2._Regexp:
 
 def _found(format: PersonalFormat, data: bytes) -> Iterator[Finding]:
     """Look from each place on again: what follows a place that is not valid may begin within it."""
-    position = 0
+    position = other = 0
     while match := _compiled(format.pattern).search(data, position):
         start, end = match.span(1)
         place = decoded(data[start:end])
-        if length := format.valid_length(place):
+        valid_length = format.valid_within if start < other and format.valid_within else format.valid_length
+        if length := valid_length(place):
             end = start + len(encoded(place[:length]))
             yield Finding(format.kind, start, end)
+        elif format.valid_within is not None and " " in place:
+            other, end = max(other, end), start + data[start:end].index(b" ")
         position = end
 
 

@@ -77,3 +77,23 @@ def test_phone_numbers_are_found_where_they_are_asked_for():
     assert kinds(text) == []
     assert kinds(text, kinds=frozenset(KINDS)) == [("phone", "+49 30 901820")]
     assert kinds(text, kinds=frozenset(KINDS), region="DE") == [("phone", "+49 30 901820"), ("phone", "030 901821")]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("GB82 WEST 1234 5698 7654 32 4111 1111 1111 1111", "card", "4111 1111 1111 1111"),
+        ("12 4111 1111 1111 1111", "card", "4111 1111 1111 1111"),
+        ("4111 1111 1111 1111 12", "card", "4111 1111 1111 1111"),
+        ("219-09-9999 4111 1111 1111 1111", "card", "4111 1111 1111 1111"),
+        ("order 7 2026 4111111111111111 9", "card", "4111111111111111"),
+        ("AB12 DE89 3704 0044 0532 0130 00", "iban", "DE89 3704 0044 0532 0130 00"),
+    ],
+)
+def test_what_stands_among_other_numbers_is_found(text, kind, found):
+    assert (kind, found) in [(one.kind, text[one.start : one.end]) for one in find(text)]
+
+
+@pytest.mark.parametrize("text", [" ".join(map(str, range(60))), "7 2026 411 11 111 111 111 11"])
+def test_digits_of_several_numbers_are_no_card(text):
+    assert find(text) == []
