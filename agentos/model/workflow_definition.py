@@ -6,7 +6,6 @@ from typing import Any
 
 import attrs
 
-
 _MOST_ATTEMPTS = 1_000
 
 
