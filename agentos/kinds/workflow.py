@@ -10,10 +10,15 @@ from agentos.errors import DescriptorError
 from agentos.model.descriptor import Descriptor
 from agentos.model.kind import Kind, declare_own_kind
 from agentos.model.workflow import WorkflowSettings, workflow_settings
+from agentos.model.workflow_definition import WorkflowDefinition
 
 
 def settings_of_workflow(payload: Any) -> WorkflowSettings | None:
     """Return what a payload says of itself; None if it is no workflow."""
+    if isinstance(payload, WorkflowDefinition):
+        return WorkflowSettings(
+            version=payload.version, principal=payload.principal, timeout=payload.timeout, name=payload.id
+        )
     return workflow_settings(payload)
 
 
@@ -26,7 +31,7 @@ def _check(descriptor: Descriptor[Any]) -> None:
 
 
 def _adapt(offered: object) -> Sequence[Descriptor[Any]]:
-    settings = workflow_settings(offered)
+    settings = settings_of_workflow(offered)
     if settings is None:
         return ()
     own_name: str = getattr(offered, "__name__", type(offered).__name__)

@@ -12,6 +12,7 @@ from agentos.errors import ManifestError, Problem
 from agentos.model.field_checks import fault_of_name, frozen_mapping
 from agentos.model.guarding import fault_of_seconds
 from agentos.model.parsing import camel, check, plain, structure
+from agentos.schema.validation import to_plain_json
 
 ACTIONS = ("tool", "executor", "workflow", "human")
 """The fields of a task of which exactly one says what is done."""
@@ -29,6 +30,11 @@ _MOST_ATTEMPTS = 1_000
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _number(value: Any) -> Any:
+    """Return a whole number as a float, so that 60 and 60.0 are one definition."""
+    return float(value) if type(value) is int and abs(value) < 2**53 else value
 
 
 def _check_attempts(_: Any, field: "attrs.Attribute[int]", value: object) -> None:
@@ -49,11 +55,11 @@ class Retry:
 
     attempts: int = attrs.field(default=3, validator=_check_attempts)
     """How often it is tried in all."""
-    delay: float = attrs.field(default=1.0, validator=_check_number)
+    delay: float = attrs.field(default=1.0, converter=_number, validator=_check_number)
     """For how many seconds it waits before the second attempt."""
-    backoff: float = attrs.field(default=2.0, validator=_check_number)
+    backoff: float = attrs.field(default=2.0, converter=_number, validator=_check_number)
     """By how much each wait is longer than the one before."""
-    max_delay: float = attrs.field(default=300.0, validator=_check_number)
+    max_delay: float = attrs.field(default=300.0, converter=_number, validator=_check_number)
     """How many seconds it waits at the most."""
     not_on: tuple[str, ...] = attrs.field(default=(), converter=_names)
     """Types of errors that are final. What was refused, denied or not valid is never tried again anyway."""
@@ -75,12 +81,20 @@ def _fault_of_text(value: object, expected: str) -> str | None:
     return f"expected {expected}, got {value!r:.40}"
 
 
+def _fault_of_json(value: object) -> str | None:
+    try:
+        to_plain_json(value)
+    except (ValueError, RecursionError) as error:
+        return f"expected JSON: {error}"
+    return None
+
+
 def _retry(value: Any) -> Any:
     return Retry(**value) if isinstance(value, Mapping) else value
 
 
 @attrs.frozen
-class Undo:
+class UndoCall:
     """The call that takes a task back, if the run fails or is cancelled after it."""
 
     tool: str
@@ -88,11 +102,11 @@ class Undo:
     """What the tool is called with; references may name the task's own output."""
 
     def __attrs_post_init__(self) -> None:
-        _refused("Undo", [("tool", fault_of_name(self.tool))])
+        _refused("UndoCall", [("tool", fault_of_name(self.tool)), ("arguments", _fault_of_json(self.arguments))])
 
 
 def _undo(value: Any) -> Any:
-    return Undo(**value) if isinstance(value, Mapping) else value
+    return UndoCall(**value) if isinstance(value, Mapping) else value
 
 
 @attrs.frozen
@@ -120,9 +134,9 @@ class Task:
     """The condition without which it is skipped."""
     retry: Retry | None = attrs.field(default=None, converter=_retry, kw_only=True)
     """How often it is tried again; None: a failure is final."""
-    timeout: float | None = attrs.field(default=None, kw_only=True)
+    timeout: float | None = attrs.field(default=None, converter=_number, kw_only=True)
     """How many seconds an attempt may take."""
-    undo: Undo | None = attrs.field(default=None, converter=_undo, kw_only=True)
+    undo: UndoCall | None = attrs.field(default=None, converter=_undo, kw_only=True)
     """What takes it back."""
     description: str = attrs.field(default="", kw_only=True)
     """What people are told of it."""
@@ -139,7 +153,8 @@ class Task:
                 ("human", _fault_of_text(self.human, "what a person is asked")),
                 ("when", _fault_of_text(self.when, "a condition")),
                 ("retry", None if isinstance(self.retry, Retry | None) else "expected a Retry"),
-                ("undo", None if isinstance(self.undo, Undo | None) else "expected an Undo"),
+                ("undo", None if isinstance(self.undo, UndoCall | None) else "expected an UndoCall"),
+                ("arguments", _fault_of_json(self.arguments)),
                 ("timeout", seconds),
                 ("description", None if isinstance(self.description, str) else "expected a text"),
                 *((f"needs[{index}]", fault_of_name(one)) for index, one in enumerate(self.needs)),
@@ -184,7 +199,7 @@ class WorkflowDefinition:
     """What it returns, with references; None: the outputs of the tasks that no other needs, by their ids."""
     principal: str | None = attrs.field(default=None, kw_only=True)
     """The id of the principal of the manifest that its tools are called for; None: who starts it says which."""
-    timeout: float | None = attrs.field(default=None, kw_only=True)
+    timeout: float | None = attrs.field(default=None, converter=_number, kw_only=True)
     """After how many seconds since its start a run fails, waiting included; None: never."""
 
     def __attrs_post_init__(self) -> None:
@@ -200,6 +215,8 @@ class WorkflowDefinition:
                 ("version", None if is_version else "expected a text of at most 64 letters, digits, '.', '+' and '-'"),
                 ("tasks", None if len(self.tasks) <= TASK_LIMIT else f"expected at most {TASK_LIMIT}"),
                 *are_tasks,
+                ("inputs", _fault_of_json(self.inputs)),
+                ("output", _fault_of_json(self.output)),
                 ("description", None if isinstance(self.description, str) else "expected a text"),
                 ("principal", None if self.principal is None else fault_of_name(self.principal)),
                 ("timeout", None if self.timeout is None else fault_of_seconds(self.timeout)),
@@ -279,7 +296,8 @@ def problems_of_workflow(id: str, data: Any) -> list[Problem]:
 
 def structure_workflow(id: str, data: Mapping[str, Any]) -> WorkflowDefinition:
     """Make a definition of what a file says, once that was checked."""
-    tasks, problems = [], []
+    tasks: list[Task] = []
+    problems: list[Problem] = []
     for index, raw in enumerate(data["tasks"]):
         try:
             tasks.append(structure(raw, Task, id, ("tasks", index)))

@@ -242,7 +242,7 @@ def _value_of(condition: Condition, scope: Scope) -> Any:
         case Joined(_, parts):
             return any(holds(part, scope) for part in parts)
         case Comparison(sign, left, right):
-            return _SIGNS_AND_WORDS[sign](_value_of(left, scope), _value_of(right, scope))
+            return _COMPARE[sign](_value_of(left, scope), _value_of(right, scope))
 
 
 def _read_or_null(scope: Scope, reference: Reference) -> Any:
@@ -294,4 +294,8 @@ _SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": _ordered(">", operator.gt),
     ">=": _ordered(">=", operator.ge),
 }
-_SIGNS_AND_WORDS = {**_SIGNS, "in": _contains, "not in": lambda left, right: not _contains(left, right)}
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    **_SIGNS,
+    "in": _contains,
+    "not in": lambda left, right: not _contains(left, right),
+}
