@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 
 from agentos.base.quoting import quoted
-from agentos.workflows.references import BadReferenceError, Reference, Scope, parse_reference, read
+from agentos.workflows.task_references import BadReferenceError, Reference, Scope, parse_reference, read
 
 CONDITION_LIMIT = 2_000
 """How many characters a condition has at most."""

@@ -12,9 +12,9 @@ from agentos.model.workflow_definition import ACTIONS, ROOTS, Task, WorkflowDefi
 from agentos.schema.explain import TO_OPERATORS, explain
 from agentos.schema.validation import BadArguments, Checker, compile_schema
 from agentos.workflows.conditions import BadConditionError, parse_condition, references_of
-from agentos.workflows.references import BadPlace, Path, Place, Reference, filled, places_in
 from agentos.workflows.schema_paths import fault_of_path
 from agentos.workflows.task_order import above, cycles_in, needs_of
+from agentos.workflows.task_references import BadPlace, Path, Place, Reference, filled, places_in
 
 RUN_FIELDS = ("id", "workflow", "version", "principal", "time", "date")
 """What `${run.x}` may name."""

@@ -13,8 +13,8 @@ from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.model.workflow_definition import Task, UndoCall, WorkflowDefinition
 from agentos.workflows.conditions import BadConditionError, holds, parse_condition
 from agentos.workflows.flow import Flow
-from agentos.workflows.references import BadReferenceError, Reference, filled, places_in, read
 from agentos.workflows.task_order import handled_of, last_of, references_of_when, waiting_of
+from agentos.workflows.task_references import BadReferenceError, Reference, filled, places_in, read
 
 SUCCEEDED, FAILED, SKIPPED = "succeeded", "failed", "skipped"
 """What `${task.state}` is."""
@@ -54,7 +54,7 @@ class _DefinitionRun:
         self._definition = definition
         self._flow = flow
         self._ended = {task.id: asyncio.Event() for task in definition.tasks}
-        self._broken: BaseException | None = None
+        self._stopped: dict[str, BaseException] = {}
         known = {"id": flow.id, "workflow": flow.workflow, "version": flow.version, "principal": flow.principal}
         self.scope: dict[str, Any] = {"inputs": inputs, "run": known}
 
@@ -63,11 +63,11 @@ class _DefinitionRun:
         try:
             for need in waiting_of(task).needs:
                 await self._ended[need].wait()
-            if self._broken is not None:
-                raise self._broken  # the run itself ends here: neither the task nor what it needs has failed
+                if (stopped := self._stopped.get(need)) is not None:
+                    raise stopped  # the run stops here for a while, or for good: the task has neither failed nor begun
             self.scope[task.id] = await self._outcome(task)
         except BaseException as error:
-            self._broken = error
+            self._stopped[task.id] = error
             raise
         finally:
             self._ended[task.id].set()

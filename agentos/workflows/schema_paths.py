@@ -6,7 +6,7 @@ from typing import Any
 from agentos.base.quoting import quoted
 from agentos.base.spelling import did_you_mean
 from agentos.schema.references import resolved
-from agentos.workflows.references import Path, Reference
+from agentos.workflows.task_references import Path, Reference
 
 _BRANCHES = 64
 """How many schemas are followed side by side; beyond, every way is taken for possible."""

@@ -7,7 +7,7 @@ import attrs
 
 from agentos.model.workflow_definition import ROOTS, Task
 from agentos.workflows.conditions import BadConditionError, parse_condition, references_of
-from agentos.workflows.references import Place, Reference, places_in
+from agentos.workflows.task_references import Place, Reference, places_in
 
 STATES = ("state", "error")
 """What a `when` asks a task for to see to it that it failed or was skipped."""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from thorough import examples
 
 from agentos.workflows.conditions import BadConditionError, holds, is_equal, parse_condition, references_of
-from agentos.workflows.references import Reference
+from agentos.workflows.task_references import Reference
 
 SCOPE = {
     "inputs": {"n": 3, "name": "ann", "tags": ["a", 1], "quiet": False, "none": None, "map": {"k": 1}},

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import examples
 
-from agentos.workflows.references import (
+from agentos.workflows.task_references import (
     TEXT_LIMIT,
     BadPlace,
     BadReferenceError,
