@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from agentos.turn.turn_outcome import Turn, TurnEvent
     from agentos.turn.whole_turns import HostTurns, Work
     from agentos.workers.workers import Workers
+    from agentos.workflows.host_workflows import Workflows
 
 
 _RECORDING = 5.0
@@ -308,6 +309,13 @@ class AgentOS:
 
         return Channels(self, self._store, self._said.settings.channels, self._principals, self._clock)
 
+    @cached_property
+    def workflows(self) -> "Workflows":
+        """Return what starts workflows, says how their runs are, and decides on them."""
+        from agentos.workflows.host_workflows import Workflows
+
+        return Workflows(self, self._store, self._idempotency, self._principals, self._clock)
+
     async def respond(
         self,
         text: "str | Response",
@@ -333,6 +341,8 @@ class AgentOS:
             await self.grants.refresh()
             await self.approvals.recover()
             self.approvals.watch()
+            if self.extensions.registry("workflow").ids():
+                await self.workflows.open()
         told = set(report.troubles)
         for trouble in await self._unmatched():
             if trouble not in told:
@@ -385,6 +395,8 @@ class AgentOS:
         """
         if "channels" in vars(self):
             await self.channels.close()
+        if "workflows" in vars(self):
+            await self.workflows.close()
         await self.approvals.close()
         with contextlib.suppress(StoreError):
             await self.provenance.close()

@@ -52,6 +52,8 @@ class Conflict:
     reason: str
     is_unknown: bool = False
     """Whether the first call took effect is unknown."""
+    is_lost: bool = False
+    """`only_if` said no."""
 
 
 class Idempotency:
@@ -220,7 +222,7 @@ class Idempotency:
 
         def insert(connection: "Connection") -> Mapping[str, Any] | Conflict | None:
             if only_if is not None and not only_if(connection):
-                return Conflict(_LOST)
+                return Conflict(_LOST, is_lost=True)
             if is_sweeping:
                 _sweep(connection, now)
             row = _row(connection, key)

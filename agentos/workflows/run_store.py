@@ -146,7 +146,12 @@ class Wait:
     def reason(self) -> str:
         """Say what is waited for."""
         words = {"proposal": f"the proposal {self.ref}", "signal": f"the signal {self.ref!r}"}
-        words |= {"workflow": f"the run {self.ref}", "sleep": "a time", "retry": "another attempt"}
+        words |= {
+            "workflow": f"the run {self.ref}",
+            "sleep": "a time",
+            "retry": "another attempt",
+            "unknown": "a decision",
+        }
         return f"{self.name} waits for {words[self.kind]}"
 
 
@@ -170,7 +175,7 @@ class Claim:
     taken_from: str | None = None
 
 
-class Fenced(BaseException):  # noqa: N818 - it ends what is under way, like a cancellation
+class Fenced(BaseException):
     """The run is another host's now."""
 
 
@@ -215,7 +220,7 @@ class RunStore:
         row |= {"id": id, "workflow": workflow, "version": version, "run_key": key, "data": json.dumps(data)}
         row |= {"parent": None if parent is None else parent.id, "deadline": deadline}
         row |= {"state": "running", "owner": self.me, "fence": 1, "segment": 1} if taken else {}
-        row = {**{"state": "queued", "fence": 0, "segment": 0}, **{k: v for k, v in row.items() if v is not None}}
+        row = {"state": "queued", "fence": 0, "segment": 0, **{k: v for k, v in row.items() if v is not None}}
         row = {**dict.fromkeys(_COLUMNS), **row, "created_at": now, "updated_at": now}
         row["seal"] = self._store.seal(_sealed(row))
 

@@ -29,7 +29,8 @@ async def _once(invocation: Invocation, next: Next, key: Key) -> ToolResult:
     except StoreError as error:
         return store_unwritable(invocation, error)
     if isinstance(earlier, Conflict):
-        return invocation.failure("Refused", earlier.reason, {"unknown": True} if earlier.is_unknown else None)
+        said = {"unknown": earlier.is_unknown, "lost": earlier.is_lost}
+        return invocation.failure("Refused", earlier.reason, {name: True for name, is_so in said.items() if is_so})
     if earlier is not None:
         invocation.is_recorded = True
         access.audit.note("call", snapshot(invocation.arguments), **invocation.facts(), replayed=True)
