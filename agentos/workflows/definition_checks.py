@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import attrs
 
 from agentos.base.spelling import did_you_mean
-from agentos.errors import Problem, ToolDefinitionError
+from agentos.errors import Problem, ToolDefinitionError, WorkflowError
 from agentos.model.parsing import show_path
 from agentos.model.workflow_definition import ACTIONS, ROOTS, Task, WorkflowDefinition
 from agentos.schema.explain import TO_OPERATORS, explain
@@ -86,6 +86,26 @@ def completed_inputs(definition: WorkflowDefinition, inputs: Mapping[str, Any]) 
     except BadArguments as error:
         at = [Problem(f"inputs{one.path.removeprefix('$')}", one.message) for one in error.problems]
         raise BadArguments(str(error), at) from None
+
+
+def inputs_to_start(
+    definition: WorkflowDefinition, inputs: Mapping[str, Any], surroundings: Surroundings
+) -> dict[str, Any]:
+    """Return the inputs to start a definition with, defaults filled in; raise WorkflowError with every problem."""
+    problems = problems_of(definition, surroundings)
+    completed: dict[str, Any] = {}
+    try:
+        completed = completed_inputs(definition, inputs)
+    except BadArguments as error:
+        problems += error.problems or [Problem("inputs", str(error))]
+    except ToolDefinitionError:
+        pass  # its inputs are no schema, which is told already
+    if problems:
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        message = f"workflow {definition.id!r} can't be started, {count}:\n{lines}"
+        raise WorkflowError(message, type="InvalidWorkflow", problems=problems)
+    return completed
 
 
 class _Examination:

@@ -4,7 +4,6 @@ Every task is one branch of one `gather`. It waits for the tasks that it needs, 
 task's id as its name. So a task begins as soon as it can, and the steps are in the same places in every attempt.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -53,7 +52,7 @@ class _DefinitionRun:
     def __init__(self, definition: WorkflowDefinition, flow: Flow, inputs: Mapping[str, Any]) -> None:
         self._definition = definition
         self._flow = flow
-        self._ended = {task.id: asyncio.Event() for task in definition.tasks}
+        self._ended = {task.id: flow.milestone() for task in definition.tasks}
         self._stopped: dict[str, BaseException] = {}
         known = {"id": flow.id, "workflow": flow.workflow, "version": flow.version, "principal": flow.principal}
         self.scope: dict[str, Any] = {"inputs": inputs, "run": known}
@@ -62,7 +61,7 @@ class _DefinitionRun:
         """Do one task, once those that it needs have ended."""
         try:
             for need in waiting_of(task).needs:
-                await self._ended[need].wait()
+                await self._ended[need].reached()
                 if (stopped := self._stopped.get(need)) is not None:
                     raise stopped  # the run stops here for a while, or for good: the task has neither failed nor begun
             self.scope[task.id] = await self._outcome(task)
@@ -70,7 +69,7 @@ class _DefinitionRun:
             self._stopped[task.id] = error
             raise
         finally:
-            self._ended[task.id].set()
+            self._ended[task.id].reach()
 
     async def _outcome(self, task: Task) -> dict[str, Any]:
         """Do a task and return what references to it name."""

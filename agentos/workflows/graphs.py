@@ -116,7 +116,10 @@ def _graph_of_steps(steps: Sequence[StepRecord]) -> WorkflowGraph:
     """Return recorded steps as a graph: one after another, and the branches of a gather side by side."""
     drawn = {step.key: step for step in steps[:NODE_LIMIT]}
     needs: dict[str, Ends] = {}
-    _chain([(_place(key), key) for key in drawn], (), needs)
+    ends = _chain([(_place(key), key) for key in drawn if drawn[key].kind != "undo"], (), needs)
+    for key, step in drawn.items():
+        if step.kind == "undo":  # one after another, after everything else
+            needs[key], ends = ends, (key,)
     nodes = tuple(
         GraphNode(id=key, name=step.name, action=_step_action(step), state=step.state, note=_note(step))
         for key, step in drawn.items()
@@ -165,7 +168,7 @@ def _with_undone(graph: WorkflowGraph, steps: Sequence[StepRecord]) -> WorkflowG
     undone = {step.name: step.state for step in steps if step.kind == "undo"}
     nodes = []
     for node in graph.nodes:
-        state = next((state for name, state in undone.items() if name.split()[-1:] == [node.id]), None)
+        state = undone.get(node.name)
         note = {None: node.note, "done": "undone", "failed": "its undoing failed"}.get(state, "being undone")
         nodes.append(attrs.evolve(node, note=note))
     return attrs.evolve(graph, nodes=tuple(nodes))

@@ -55,7 +55,7 @@ def test_a_run_of_a_definition_shows_the_state_of_each_task():
         step("0.0.0", "look"),
         step("0.1.0", "who", state="failed", error={"type": "NotFound", "message": "nobody"}),
         step("0.2.0", "plan", kind="skip", state="skipped", reason="the task 'who', which it needs, failed"),
-        step("1", "undo look", kind="undo"),
+        step("u0.0.0", "look", kind="undo"),
     )
 
     assert graph_text(graph_of_run(run, TRIAGE), ascii_only=True).splitlines()[:3] == [
