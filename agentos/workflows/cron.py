@@ -13,7 +13,7 @@ _FIELDS = 5
 
 def check(cron: str, timezone: str) -> None:
     """Raise WorkflowError if a schedule can't be kept: five fields, and a time zone by its name."""
-    from croniter import croniter
+    from croniter import croniter  # type: ignore[import-untyped]  # it has no types
 
     if not isinstance(cron, str) or len(cron.split()) != _FIELDS or not croniter.is_valid(cron):
         raise WorkflowError(f"cron: expected five fields, such as '0 7 * * 1-5', got {cron!r}")

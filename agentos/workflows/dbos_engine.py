@@ -5,9 +5,10 @@ when the first host needs it, hosts on the same store share it, and the last one
 durable store is refused meanwhile. A host in memory shares whatever there is, since nothing of its runs has to last.
 
 A run is worked on in *segments*: each time a host takes a run, it begins a DBOS workflow of its own, whose id is the
-run's with the number of the segment. It ends normally when the run waits, so nothing of DBOS is held meanwhile, neither a
-task nor a row that is pending. DBOS gives each execution a token of its own and checks it in the transaction of every
-step that it writes; a host that takes a run over cancels the last segment first, which takes that token away.
+run's with the number of the segment. It ends normally when the run waits, so nothing of DBOS is held meanwhile,
+neither a task nor a row that is pending. DBOS gives each execution a token of its own and checks it in the
+transaction of every step that it writes; a host that takes a run over cancels the last segment first, which takes
+that token away.
 """
 
 import asyncio
@@ -105,8 +106,8 @@ class DbosEngine:
             await asyncio.shield(self._launched)
         else:  # another loop launched it, maybe one that is gone: the same thread serves us next
             await loop.run_in_executor(self._starter, lambda: None)
-        if self._dbos is None:
-            raise WorkflowError("DBOS could not be launched; the host's log says why")
+            if not self._launched.done() or self._launched.exception() is not None:
+                raise WorkflowError(f"DBOS could not be launched on {self.place.shown}")
 
     def _launch(self) -> None:
         logger = logging.getLogger("dbos")
@@ -116,10 +117,10 @@ class DbosEngine:
 
         executor = f"agentos-{uuid.uuid4().hex}"
         self._sql = self._engine()
-        DBOS(
+        DBOS(  # its address of PostgreSQL is not used: the engine connects
             config={
                 "name": _NAME,
-                "system_database_url": "postgresql+psycopg://" if self.place.dsn else f"sqlite:///{self._path()}",
+                "system_database_url": "postgresql+psycopg:///agentos" if self.place.dsn else f"sqlite:///{self._path()}",
                 "system_database_engine": self._sql,
                 "executor_id": executor,
                 "application_version": _VERSION,
@@ -139,10 +140,14 @@ class DbosEngine:
         async def run_segment(segment: str) -> None:
             await self._run_segment(segment)
 
+        self._dbos = DBOS
         self._segment = DBOS.workflow(name=_SEGMENT, max_recovery_attempts=None)(run_segment)
         DBOS.listen_queues([])  # what waits is ours to take, by its lease
-        DBOS.launch()
-        self._dbos = DBOS
+        try:
+            DBOS.launch()
+        except Exception as error:
+            reason = type(getattr(error, "orig", None) or error).__name__  # its words may have the address in them
+            raise WorkflowError(f"DBOS can't be launched on {self.place.shown}: {reason}") from None
 
     def _path(self) -> Path:
         if self.place.path is not None:

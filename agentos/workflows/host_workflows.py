@@ -1,6 +1,7 @@
 """Workflows: what a host starts, looks at and decides on."""
 
 import asyncio
+import importlib
 import inspect
 import json
 import uuid
@@ -56,12 +57,13 @@ _KEY_LIMIT = 200
 _SIZE = 1_000_000
 _POLL = 0.2
 _RUNS = (EntryState.ACTIVE, EntryState.WRAPPED, EntryState.SHADOWED)
-_TOLD: Mapping[str, Callable[..., Event]] = {
-    "taken_over": events.WorkflowTakenOver,
-    "waiting": events.WorkflowWaiting,
-    "unknown": events.WorkflowUnknown,
-    "held": events.WorkflowHeld,
+_TOLD: Mapping[str, tuple[Callable[..., Event], tuple[str, ...]]] = {
+    "taken_over": (events.WorkflowTakenOver, ("owner",)),
+    "waiting": (events.WorkflowWaiting, ("reason",)),
+    "unknown": (events.WorkflowUnknown, ("step", "reason")),
+    "held": (events.WorkflowHeld, ("reason",)),
 }
+"""The events of what becomes of a run, and which facts each has."""
 
 
 @attrs.frozen(kw_only=True)
@@ -294,7 +296,7 @@ class Workflows:
         if entry is None or who is None:
             await self._hold(claim, why or "its code is not here")
             return None
-        services = await self._services(claim)
+        services = await self._services()
         body = partial(_called, _payload_of(entry, claim), claim.data["inputs"])
         return RunExecution(services, claim, who, body, self._tell, self._logger)
 
@@ -334,7 +336,7 @@ class Workflows:
         if await self._runs.settle(claim, state, result=result):
             await self._tell(claim, state, result)
 
-    async def _services(self, claim: Claim) -> FlowServices:
+    async def _services(self) -> FlowServices:
         return FlowServices(
             tools=self._host.tools,
             approvals=self._host.approvals,
@@ -372,12 +374,12 @@ class Workflows:
     async def _tell_step(self, claim: Claim, key: str, kind: str, name: str, payload: Mapping[str, Any]) -> None:
         state = "skipped" if "skipped" in payload else "done" if payload["ok"] else "failed"
         error = None if payload["ok"] else payload["error"]["type"]
-        said = {"run": claim.id, "workflow": claim.workflow, "version": claim.version}
+        said: dict[str, Any] = {"run": claim.id, "workflow": claim.workflow, "version": claim.version}
         await self._emit(events.WorkflowStepEnded(**said, step=key, name=name, kind=kind, state=state, error=error))
 
     async def _tell(self, claim: Claim, what: str, facts: Mapping[str, Any]) -> None:
         """Tell what became of a run: by an event, and on record where it is over or taken over."""
-        said = {"run": claim.id, "workflow": claim.workflow, "version": claim.version}
+        said: dict[str, Any] = {"run": claim.id, "workflow": claim.workflow, "version": claim.version}
         error = facts.get("error") or {}
         if what == "finished":
             event: Event = events.WorkflowFinished(**said)
@@ -388,8 +390,8 @@ class Workflows:
         elif what == "paused":
             event = events.WorkflowPaused(**said)
         else:
-            fields = {field.name for field in attrs.fields(_TOLD[what])}  # type: ignore[arg-type]  # events are attrs
-            event = _TOLD[what](**said, **{name: value for name, value in facts.items() if name in fields})
+            made, names = _TOLD[what]
+            event = made(**said, **{name: facts[name] for name in names})
         if what not in ("waiting", "paused"):
             self._host.audit.note(f"workflow:{what}", None, **said, **({"error": error["type"]} if error else {}))
         if what in ("finished", "failed", "cancelled") and (over := self._ended.pop(claim.id, None)) is not None:
@@ -629,11 +631,12 @@ _PAST = {"cancel": "cancelled", "pause": "paused"}
 
 def _called(payload: Any, inputs: Mapping[str, Any], flow: LiveFlow) -> Awaitable[Any]:
     """Call a workflow: a function with its inputs by name, or a definition by what runs definitions."""
+    answer: Awaitable[Any]
     if inspect.iscoroutinefunction(payload):
-        return payload(flow, **inputs)
-    from agentos.workflows.definition_flow import run_definition
-
-    answer: Awaitable[Any] = run_definition(payload, flow, inputs)
+        answer = payload(flow, **inputs)
+    else:
+        module = importlib.import_module("agentos.workflows.definition_flow")
+        answer = module.run_definition(payload, flow, inputs)
     return answer
 
 

@@ -38,19 +38,10 @@ _SIZE = 1_000_000
 _WORDS = 2_000
 _UNDO_RETRY = Retry(3, delay=0.5, max_delay=5)
 _FINAL = frozenset(
-    [
-        "Refused",
-        "ProposalInvalid",
-        "InvalidArguments",
-        "UnknownTool",
-        "DefinitionChanged",
-        "GuardrailBlocked",
-        "InvalidOutput",
-        "ResultNotSerialisable",
-        "TooLarge",
-        "NotJSON",
-        "Unknown",
-    ]
+    {
+        *("Refused", "ProposalInvalid", "InvalidArguments", "UnknownTool", "DefinitionChanged", "GuardrailBlocked"),
+        *("InvalidOutput", "ResultNotSerialisable", "TooLarge", "NotJSON", "Unknown"),
+    }
 )
 """Types of errors after which nothing is tried again: they would be the same."""
 _MAY_HAVE_RUN = frozenset({"Timeout", "TimedOut", "WorkerDied", "Cancelled"})
@@ -155,6 +146,8 @@ class LiveFlow(Flow):
         if not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=5.0)
+        if task.done() and not task.cancelled():
+            task.exception()  # looked at, whether it counts or not
         return has_ended
 
     def body(self, function: Callable[[], Awaitable[Any]]) -> "asyncio.Task[Any]":
@@ -188,7 +181,8 @@ class LiveFlow(Flow):
             return self._failed(error)
         if call is None:
             return {"ok": True, "output": None}
-        return await self._called(key, call.name, call.arguments or {}, _UNDO_RETRY, None)
+        arguments = call.arguments if isinstance(call.arguments, Mapping) else json.loads(call.arguments or "{}")
+        return await self._called(key, call.name, arguments, _UNDO_RETRY, None)
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -221,7 +215,7 @@ class LiveFlow(Flow):
         name: str | None = None,
     ) -> Any:
         """Call a function."""
-        said = name or getattr(function, "__name__", type(function).__name__)
+        said = str(name or getattr(function, "__name__", type(function).__name__))
 
         async def once() -> Any:
             if is_async(function):
@@ -477,6 +471,10 @@ class LiveFlow(Flow):
         else:
             self._active -= 1
             self._look_whether_it_stands()
+        await self._hang()
+
+    async def _hang(self) -> NoReturn:
+        """Wait to be stopped."""
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nothing ends this")
 
@@ -489,8 +487,7 @@ class LiveFlow(Flow):
 
     async def _until(self, wait: Wait) -> None:
         """Return when the time of *wait* has come."""
-        assert wait.due_at is not None
-        while (left := wait.due_at - self._services.runs.now()) > 0:
+        while (left := (wait.due_at or 0.0) - self._services.runs.now()) > 0:
             if left <= _SHORT:
                 await asyncio.sleep(left)
             else:
@@ -506,8 +503,8 @@ class LiveFlow(Flow):
         self._busy -= 1
         self._look_whether_it_stands()
         await asyncio.sleep(_LOOK)
-        while self._is_draining:
-            await asyncio.sleep(_LOOK)
+        if self._is_draining:
+            await self._hang()
         self._active += 1
         self._busy += 1
 

@@ -1,8 +1,8 @@
 """Runs in the store: what they are, which host has them, and what they wait for.
 
-A run is *owned* while a host works on it, and carries a fence: a number that grows whenever a host takes it. Whatever a
-host writes about a run it writes only while both are still its own, so one that was slow, and was taken for dead, writes
-nothing any more.
+A run is *owned* while a host works on it, and carries a fence: a number that grows whenever a host takes it. Whatever
+a host writes about a run it writes only while both are still its own, so one that was slow, and was taken for dead,
+writes nothing any more.
 """
 
 import json

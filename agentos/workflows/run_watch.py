@@ -1,9 +1,9 @@
 """The watch of a host over runs: it takes those that can go on, and those of hosts that are gone.
 
-A host shows that it lives in two ways. Its process holds a lock of the store, which ends with it: whoever dies is seen at
-the next look. And it counts a number up in the store: a host whose number stands still for a lease, by the clock of who
-looks, is taken for dead as well, though its process holds the lock; one that is stopped is such. What it writes later is
-refused by the fence of each run.
+A host shows that it lives in two ways. Its process holds a lock of the store, which ends with it: whoever dies is seen
+at the next look. And it counts a number up in the store: a host whose number stands still for a lease, by the clock of
+who looks, is taken for dead as well, though its process holds the lock; one that is stopped is such. What it writes
+later is refused by the fence of each run.
 """
 
 import asyncio

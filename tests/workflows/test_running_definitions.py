@@ -220,7 +220,7 @@ async def test_the_time_of_a_run_is_recorded_once(host):
     over = await run(host, Task("t", tool="send_mail", arguments={"to": "a", "text": "${run.date} ${run.id}"}),
                      output=["${run.time}", "${run.workflow}", "${run.version}", "${run.principal}"])  # fmt: skip
 
-    assert over.output[1:] == ["any", "1", "user:ann"]
+    assert over.output[1:] == ["any", "1", "ann"]
     assert [one.kind for one in over.steps] == ["now", "call"]
 
 
@@ -261,7 +261,7 @@ async def test_defaults_of_inputs_are_filled_in(host):
     assert over.inputs == {"who": "eve"}
 
 
-async def test_a_person_is_asked_and_everything_else_goes_on_meanwhile(tmp_path, tools, calls):
+async def test_a_person_is_asked_and_everything_else_goes_on_meanwhile(tmp_path, tools, calls, news_of):
     made = WorkflowDefinition(
         "any",
         "1",
@@ -277,10 +277,10 @@ async def test_a_person_is_asked_and_everything_else_goes_on_meanwhile(tmp_path,
     packs = [ExtensionPack("office", "1.0", [*tools, made])]
 
     async with AgentOS(store=tmp_path / "store.db", mode="auto", extension_manifest=packs) as host:
+        news = news_of(host)
         started = await host.workflows.start("any", {"who": "ann"}, principal=ANN)
-        while (now := await host.workflows.get(started.id)).state != RunState.WAITING:
-            assert not now.state.is_over, now.error
-        waiting = states(now)
+        await news.until("workflow:waiting", started.id)
+        waiting = states(await host.workflows.get(started.id))
         proposal = (await host.approvals.pending())[0]
     assert waiting == {"account": "done", "ok": "waiting", "slow": "done", "beside": "done"}
     assert proposal.arguments["text"] == "Welcome a-ann?"
@@ -294,7 +294,7 @@ async def test_a_person_is_asked_and_everything_else_goes_on_meanwhile(tmp_path,
     ]
 
 
-async def test_a_run_goes_on_with_the_tasks_that_it_began_with(tmp_path, tools, calls):
+async def test_a_run_goes_on_with_the_tasks_that_it_began_with(tmp_path, tools, calls, news_of):
     def manifest(version, text):
         ask, tell = (
             Task("ok", human="Go?"),
@@ -303,9 +303,9 @@ async def test_a_run_goes_on_with_the_tasks_that_it_began_with(tmp_path, tools, 
         return [ExtensionPack("office", "1.0", [*tools, WorkflowDefinition("any", version, [ask, tell])])]
 
     async with AgentOS(store=tmp_path / "store.db", mode="auto", extension_manifest=manifest("1", "old")) as host:
+        news = news_of(host)
         started = await host.workflows.start("any", principal=ANN)
-        while (await host.workflows.get(started.id)).state != RunState.WAITING:
-            pass
+        await news.until("workflow:waiting", started.id)
         proposal = (await host.approvals.pending())[0]
     for version in ("1", "2"):
         async with AgentOS(
@@ -349,7 +349,7 @@ async def test_a_workflow_that_another_one_runs_and_that_fails_fails_the_task(ho
     assert over.state == RunState.FINISHED
 
 
-async def test_cancelling_undoes_what_was_done(host, calls):
+async def test_cancelling_undoes_what_was_done(host, calls, news_of):
     made = WorkflowDefinition(
         "any",
         "1",
@@ -364,9 +364,9 @@ async def test_cancelling_undoes_what_was_done(host, calls):
         ],
     )
     await host.extensions.load_pack(ExtensionPack("defined", "1.0", [made]))
+    news = news_of(host)
     started = await host.workflows.start("any", principal=ANN)
-    while (await host.workflows.get(started.id)).state != RunState.WAITING:
-        pass
+    await news.until("workflow:waiting", started.id)
     await host.workflows.cancel(started.id)
     with pytest.raises(WorkflowError):
         await host.workflows.result(started.id)
