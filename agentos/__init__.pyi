@@ -139,6 +139,9 @@ from agentos.model.workflow import StepRecord as StepRecord
 from agentos.model.workflow import WorkflowRun as WorkflowRun
 from agentos.model.workflow import workflow as workflow
 from agentos.model.workflow_definition import Retry as Retry
+from agentos.model.workflow_definition import Task as Task
+from agentos.model.workflow_definition import UndoCall as UndoCall
+from agentos.model.workflow_definition import WorkflowDefinition as WorkflowDefinition
 from agentos.openapi.document import OpenAPIDocument as OpenAPIDocument
 from agentos.openapi.document import OpenAPIOperation as OpenAPIOperation
 from agentos.openapi.projection import ProjectedTool as ProjectedTool

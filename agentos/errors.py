@@ -254,12 +254,18 @@ class PlanningError(AgentOSError):
 
 
 class WorkflowError(AgentOSError, LookupError):
-    """A workflow or a run that is unknown, or can't be used so; or a run that failed or was cancelled."""
+    """A workflow or a run that is unknown, or can't be used so; or a run that failed or was cancelled.
 
-    def __init__(self, message: str, *, run: str | None = None, type: str = "WorkflowError") -> None:
+    `problems` has every mistake in a workflow that is data.
+    """
+
+    def __init__(
+        self, message: str, *, run: str | None = None, type: str = "WorkflowError", problems: Sequence[Problem] = ()
+    ) -> None:
         super().__init__(message)
         self.run = run
         self.type = type
+        self.problems = tuple(problems)
 
 
 class StepFailedError(WorkflowError):

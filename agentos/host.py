@@ -43,6 +43,7 @@ from agentos.kinds.persona import Personas, persona_entries
 from agentos.kinds.planning_strategy import Planning
 from agentos.kinds.provenance import Provenance
 from agentos.kinds.response_processor import ResponseProcessors
+from agentos.kinds.workflow import workflow_entries
 from agentos.loading.finder import FoundPack
 from agentos.model.field_checks import fault_of_name
 from agentos.model.manifest import ExtensionManifest, ManifestSource, PackEntry, as_manifest
@@ -116,7 +117,7 @@ class AgentOS:
     ) -> None:
         now = _now if clock is None else clock
         given = as_manifest(extension_manifest)
-        manifest = _with_personas(_with_servers(given))
+        manifest = _with_own_packs(_with_servers(given))
         settings = manifest.settings.overlaid(
             mode=mode,
             deny=UNSET if deny == () else deny,
@@ -454,9 +455,10 @@ def _with_servers(manifest: ExtensionManifest) -> ExtensionManifest:
     return attrs.evolve(manifest, packs=(*manifest.packs, *server_entries(manifest)), mcp_servers={})
 
 
-def _with_personas(manifest: ExtensionManifest) -> ExtensionManifest:
-    """Return a manifest whose personas are an entry like all others, after all others."""
-    entries = persona_entries(manifest.settings.personas)
+def _with_own_packs(manifest: ExtensionManifest) -> ExtensionManifest:
+    """Return a manifest whose personas and workflows are entries like all others, after all others."""
+    settings = manifest.settings
+    entries = [*persona_entries(settings.personas), *workflow_entries(settings.workflows)]
     return attrs.evolve(manifest, packs=(*manifest.packs, *entries)) if entries else manifest
 
 

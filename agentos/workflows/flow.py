@@ -131,3 +131,19 @@ class Flow(ABC):
     @abstractmethod
     async def skipped(self, name: str, reason: str) -> None:
         """Record that something was not done, and why."""
+
+    @abstractmethod
+    def milestone(self) -> "Milestone":
+        """Return what branches of a `gather` wait for that have to come after another branch. It is not recorded."""
+
+
+class Milestone(ABC):
+    """Reached by one branch of a run, and waited for by others, which take nothing meanwhile."""
+
+    @abstractmethod
+    def reach(self) -> None:
+        """Let those go on that wait, and whoever comes later."""
+
+    @abstractmethod
+    async def reached(self) -> None:
+        """Go on once it is reached."""

@@ -16,12 +16,13 @@ import attrs
 from agentos.access.grants import name_of
 from agentos.access.proposals import ProposalError, principal_data, stored_principal
 from agentos.access.stored_results import result_from_text
-from agentos.errors import WorkflowError
+from agentos.errors import Problem, WorkflowError
 from agentos.extensions.event import Event
 from agentos.kinds.workflow import settings_of_workflow
 from agentos.model.field_checks import did_you_mean, fault_of_name
 from agentos.model.principal import EVERYTHING, Principal
 from agentos.model.workflow import RunState, StepRecord, WorkflowRun, WorkflowSettings
+from agentos.model.workflow_definition import WorkflowDefinition
 from agentos.payloads.foreign_job import ForeignJob, is_async
 from agentos.payloads.payload_context import PayloadContext
 from agentos.secrets.masking import MaskingLogger
@@ -30,6 +31,7 @@ from agentos.workflows import cron as cron_times
 from agentos.workflows import workflow_events as events
 from agentos.workflows.approval_tool import approval_tool
 from agentos.workflows.dbos_engine import DbosEngine, RecordedStep
+from agentos.workflows.definition_checks import Surroundings, inputs_to_start, problems_of
 from agentos.workflows.flow_services import FlowServices
 from agentos.workflows.live_flow import LiveFlow
 from agentos.workflows.run_execution import RunExecution, recorded_steps
@@ -197,13 +199,48 @@ class Workflows:
             )
         given = {} if inputs is None else inputs
         _check_inputs(entry.payload, workflow, given)
+        as_data = {}
+        if isinstance(entry.payload, WorkflowDefinition):
+            around = self._around(self._caller(settings, who))
+            given = inputs_to_start(entry.payload, given, around)
+            as_data = {"definition": entry.payload.to_dict()}
         return {
+            **as_data,
             "inputs": _as_json(self._masker.mask_data(dict(given)), f"workflow {workflow!r}: inputs"),
             "declared": settings.principal,
             "starter": None if who is None else principal_data(who),
             "version": settings.version,
             "timeout": settings.timeout,
         }
+
+    def check(self, workflow: str, *, principal: Principal | str | None = None) -> Sequence[Problem]:
+        """List everything that keeps a workflow that is data from being started; of a function nothing is known.
+
+        principal: who would start it, if it declares no principal.
+        """
+        entry = self._registry.get_active(workflow) if isinstance(workflow, str) else None
+        if entry is None:
+            raise WorkflowError(f"no workflow {workflow!r} is in force{did_you_mean(workflow, self._registry.ids())}")
+        if not isinstance(entry.payload, WorkflowDefinition):
+            return []
+        return problems_of(entry.payload, self._around(self._caller(_settings(entry), self._who(principal))))
+
+    def _caller(self, settings: WorkflowSettings, who: Principal | None) -> Principal | None:
+        """Return whom the tools of a workflow would be called for, if that is known."""
+        declared = None if settings.principal is None else self._principals.get(settings.principal)
+        return who if declared is None else _within(declared, who)
+
+    def _around(self, who: Principal | None) -> Surroundings:
+        """Return what a definition may name. Without a principal it may name every tool there is."""
+        tools = self._host.tools
+        entries = self._registry.list_active()
+        return Surroundings(
+            tool=lambda name: tools.get_tool(name, who),
+            tool_names=lambda: [info.name for info in tools.listed(who)],
+            executors=self._executors.ids(),
+            workflows={one.id: getattr(one.payload, "inputs", None) for one in entries},
+            principals=self._principals,
+        )
 
     def _who(self, principal: Principal | str | None) -> Principal | None:
         if principal is None or type(principal) is Principal:
@@ -249,6 +286,8 @@ class Workflows:
             await self._over(claim, "failed", {"error": {"type": "Forged", "message": "it was changed in the store"}})
             return None
         entry = self._entry_of(claim.workflow, claim.version)
+        if entry is None and "definition" in claim.data:  # it goes on with the tasks that it began with
+            entry = self._registry.get_active(claim.workflow)
         try:
             why = None if entry is not None else self._why_no_code(claim)
             who = None if entry is None else await self._principal_of(claim.data)
@@ -258,7 +297,7 @@ class Workflows:
             await self._hold(claim, why or "its code is not here")
             return None
         services = await self._services()
-        body = partial(_called, entry.payload, claim.data["inputs"])
+        body = partial(_called, _payload_of(entry, claim), claim.data["inputs"])
         return RunExecution(services, claim, who, body, self._tell, self._logger)
 
     def _entry_of(self, workflow: str, version: str) -> Entry | None:
@@ -285,9 +324,7 @@ class Workflows:
         found = self._principals.get(data["declared"])
         if found is None:
             raise WorkflowError(f"its principal {data['declared']!r} is not one of the manifest's any more")
-        if starter is None or EVERYTHING in starter.held:
-            return found
-        return found.narrow(starter.held).within(*starter.bounds)
+        return _within(found, starter)
 
     async def _hold(self, claim: Claim, reason: str) -> None:
         if claim.wants == "cancel" and not claim.waits and claim.segment <= 1:  # nothing was done
@@ -613,6 +650,19 @@ def _check_inputs(payload: Any, workflow: str, inputs: Mapping[str, Any]) -> Non
         inspect.signature(payload).bind(None, **inputs)
     except TypeError as error:
         raise WorkflowError(f"workflow {workflow!r}: inputs: {error}") from None
+
+
+def _payload_of(entry: Entry, claim: Claim) -> Any:
+    """Return the code of a run: if it is data, what was stored with the run."""
+    kept = claim.data.get("definition")
+    return entry.payload if kept is None else WorkflowDefinition.from_dict(kept)
+
+
+def _within(declared: Principal, starter: Principal | None) -> Principal:
+    """Return the principal of a workflow with no more than who started it holds."""
+    if starter is None or EVERYTHING in starter.held:
+        return declared
+    return declared.narrow(starter.held).within(*starter.bounds)
 
 
 def _settings(entry: Entry) -> WorkflowSettings:

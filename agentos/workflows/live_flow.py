@@ -15,7 +15,7 @@ from agentos.access.idempotency import Key
 from agentos.access.proposals import ProposalError
 from agentos.access.stored_results import result_from_text, result_to_text
 from agentos.base.foreign import settled
-from agentos.errors import StepFailedError
+from agentos.errors import StepFailedError, WorkflowError
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.model.workflow import StepKind
@@ -24,7 +24,7 @@ from agentos.payloads.foreign_job import is_async
 from agentos.secrets.masking import MaskingLogger
 from agentos.workflows.approval_tool import APPROVAL_TOOL
 from agentos.workflows.dbos_engine import RecordedStep, step_name
-from agentos.workflows.flow import Flow, Undo
+from agentos.workflows.flow import Flow, Milestone, Undo
 from agentos.workflows.flow_services import FlowServices
 from agentos.workflows.run_store import Claim, Fenced, Wait
 
@@ -328,7 +328,10 @@ class LiveFlow(Flow):
 
         async def work(key: str) -> dict[str, Any]:
             child = hashlib.sha256(f"{self.id}:{key}".encode()).hexdigest()[:32]
-            await self._services.start_child(self._claim, child, workflow, dict(inputs or {}), self._who)
+            try:
+                await self._services.start_child(self._claim, child, workflow, dict(inputs or {}), self._who)
+            except WorkflowError as error:
+                return self._failed(error)
             while True:
                 row = await self._services.runs.get(child)
                 if row is not None and row["state"] in ("finished", "failed", "cancelled"):
@@ -352,6 +355,10 @@ class LiveFlow(Flow):
             return {"ok": True, "output": None, "skipped": reason}
 
         await self._step("skip", name, work)
+
+    def milestone(self) -> Milestone:
+        """Return what branches wait for."""
+        return _LiveMilestone(self)
 
     # -- doing and recording -----------------------------------------------------------------------------------
 
@@ -501,6 +508,11 @@ class LiveFlow(Flow):
         self._active += 1
         self._busy += 1
 
+    def wake(self, branches: int) -> None:
+        """Count branches as active, or with a negative number as waiting for others."""
+        self._active += branches
+        self._look_whether_it_stands()
+
     def _look_whether_it_stands(self) -> None:
         if self._active <= 0 and self._busy <= 0:
             self._stands.set()
@@ -530,7 +542,7 @@ class LiveFlow(Flow):
         return await self._again(key, attempt, retry)
 
     def _failed(self, error: BaseException) -> dict[str, Any]:
-        kind = error.type if isinstance(error, StepFailedError) else type(error).__name__
+        kind = error.type if isinstance(error, WorkflowError) else type(error).__name__
         return {"ok": False, "error": {"type": kind, "message": self._services.masker.mask(str(error))[:_WORDS]}}
 
     async def _again(
@@ -661,6 +673,28 @@ class LiveFlow(Flow):
                 await self._stand(wait)
         except ProposalError as error:
             return ToolResult.fail("ProposalInvalid", str(error), {"proposal": proposal})
+
+
+class _LiveMilestone(Milestone):
+    """Who waits for it is not active, so that a run in which everything waits is let go."""
+
+    def __init__(self, flow: LiveFlow) -> None:
+        self._flow = flow
+        self._event = asyncio.Event()
+        self._waiting = 0
+
+    def reach(self) -> None:
+        """Let those go on that wait: they count as active again from here on, not from when they have their turn."""
+        self._flow.wake(self._waiting)
+        self._waiting = 0
+        self._event.set()
+
+    async def reached(self) -> None:
+        """Go on once it is reached."""
+        if not self._event.is_set():
+            self._waiting += 1
+            self._flow.wake(-1)
+            await self._event.wait()
 
 
 async def _whole(function: Callable[[], Awaitable[Any]]) -> Any:

@@ -43,3 +43,9 @@ def make_host(anyio_backend):
         return host
 
     return make
+
+
+@pytest.fixture
+def news_of():
+    """Return what hears the events of a host's runs, from when it is called."""
+    return News
