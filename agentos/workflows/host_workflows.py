@@ -9,15 +9,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import attrs
 
+from agentos.access.audit import Audit
 from agentos.access.grants import name_of
 from agentos.access.proposals import ProposalError, principal_data, stored_principal
 from agentos.access.stored_results import result_from_text
+from agentos.calls.approvals import Approvals
+from agentos.calls.orchestrator import ToolOrchestrator
 from agentos.errors import Problem, WorkflowError
 from agentos.extensions.event import Event
+from agentos.extensions.manager import ExtensionManager
 from agentos.kinds.workflow import settings_of_workflow
 from agentos.model.field_checks import did_you_mean, fault_of_name
 from agentos.model.principal import EVERYTHING, Principal
@@ -27,6 +31,7 @@ from agentos.payloads.foreign_job import ForeignJob, is_async
 from agentos.payloads.payload_context import PayloadContext
 from agentos.secrets.masking import MaskingLogger
 from agentos.stacks.entry import Entry, EntryState
+from agentos.tools.service import ToolsService
 from agentos.workflows import cron as cron_times
 from agentos.workflows import workflow_events as events
 from agentos.workflows.approval_tool import approval_tool
@@ -40,7 +45,6 @@ from agentos.workflows.run_watch import LEASE, RunWatch
 
 if TYPE_CHECKING:
     from agentos.access.idempotency import Idempotency
-    from agentos.host import AgentOS
     from agentos.store import Store
 
 Missed = Literal["skip", "once", "all"]
@@ -82,6 +86,34 @@ class WorkflowSchedule:
     last_at: datetime | None = None
 
 
+class WorkflowHost(Protocol):
+    """What of a host its workflows use."""
+
+    @property
+    def extensions(self) -> ExtensionManager:
+        """Return what is loaded."""
+        ...
+
+    @property
+    def tools(self) -> ToolOrchestrator:
+        """Return the one door."""
+        ...
+
+    @property
+    def approvals(self) -> Approvals:
+        """Return the inbox."""
+        ...
+
+    @property
+    def audit(self) -> Audit:
+        """Return the audit log."""
+        ...
+
+    def tools_service(self, owner: str = "builtin") -> ToolsService:
+        """Return what tools are registered with."""
+        ...
+
+
 class Workflows:
     """`host.workflows`: starts runs, says how they are, and carries them as long as the host runs.
 
@@ -90,7 +122,7 @@ class Workflows:
 
     def __init__(
         self,
-        host: "AgentOS",
+        host: "WorkflowHost",
         store: "Store",
         idempotency: "Idempotency",
         principals: Mapping[str, Principal],
