@@ -127,7 +127,10 @@ class Workflows:
         idempotency: "Idempotency",
         principals: Mapping[str, Principal],
         clock: Callable[[], float],
+        *,
+        carries: bool = True,
     ) -> None:
+        self._carries = carries
         self._host = host
         self._store = store
         self._idempotency = idempotency
@@ -158,14 +161,23 @@ class Workflows:
         return bool(self._registry.ids())
 
     async def open(self) -> None:
-        """Begin to carry runs: those that can go on, and those of hosts that are gone. A host does so by itself."""
+        """Begin to carry runs: those that can go on, and those of hosts that are gone.
+
+        A host does so by itself, unless it was made with `carry_workflows=False`.
+        """
+        self._carries = True
+        await self.prepare()
+
+    async def prepare(self) -> None:
+        """See that runs can be started and asked about; begin to carry them, if this host does."""
         if self._is_closed:
             raise WorkflowError("the host is shut down; make a new one")
         if not self._is_ready:
             await self._store.open()
             await self._offer_questions()
             self._is_ready = True
-        await self._watch.open()
+        if self._carries:
+            await self._watch.open()
 
     async def _offer_questions(self) -> None:
         """Register the tool by which workflows ask a person."""
@@ -198,18 +210,19 @@ class Workflows:
         principal: Principal | str | None = None,
         key: str | None = None,
     ) -> WorkflowRun:
-        """Start a run and return it, once it is stored.
+        """Start a run and return it, once it is stored. A host that carries no runs leaves it to those that do.
 
         principal: who starts it, or the id of one of the manifest. A workflow that declares a principal calls its tools
         as that one, with no more than who starts it holds; one that declares none calls them as who starts it. Where
         neither says who it is, nothing is started: a run never has the rights of the host because nobody was named.
         key: the same workflow started again with the same key is the run that there is already.
         """
-        await self.open()
+        await self.prepare()
         if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _KEY_LIMIT):
             raise WorkflowError(f"key: expected a text of 1 to {_KEY_LIMIT} characters, got {key!r:.60}")
         data = self._data_of(workflow, inputs, self._who(principal))
-        await self._attached()
+        if self._carries:
+            await self._attached()
         row, _ = await self._add(uuid.uuid4().hex, workflow, data, key=key)
         return await self._shown(row)
 
@@ -290,7 +303,7 @@ class Workflows:
         """Store a run, and begin with it here if there is room."""
         now, timeout = self._runs.now(), data["timeout"]
         deadline = None if timeout is None else now + timeout
-        taken = self._watch.has_room
+        taken = self._carries and self._watch.has_room
         version = data["version"]
         row, is_new = await self._runs.add(
             id, workflow, version, data, key=key, deadline=deadline, parent=parent, taken=taken
@@ -442,7 +455,7 @@ class Workflows:
 
     async def result(self, id: str) -> Any:
         """Wait until the run is over and return its output; raise WorkflowError if it failed or was cancelled."""
-        await self.open()
+        await self.prepare()
         while True:
             over = self._ended.setdefault(id, asyncio.Event())
             row = await self._row(id)
@@ -518,7 +531,7 @@ class Workflows:
         return await self._wanted(id, "pause", "", by)
 
     async def _wanted(self, id: str, wants: str, reason: str, by: Principal | str | None) -> WorkflowRun:
-        await self.open()
+        await self.prepare()
         row = await self._row(id)
         if not await self._runs.want(id, wants):
             state = (await self._row(id))["state"]
@@ -543,7 +556,7 @@ class Workflows:
         unknown: what is decided of the steps whose end is unknown: `retry` them, take them for `done` with *output*, or
         `fail` them. Without it, what is unknown is only looked at again.
         """
-        await self.open()
+        await self.prepare()
         row = await self._row(id)
         if unknown is not None and unknown not in _DECISIONS:
             raise WorkflowError(f"unknown: expected one of {', '.join(_DECISIONS)}, got {unknown!r}", run=id)
@@ -589,8 +602,7 @@ class Workflows:
         cron: five fields, in *timezone*. missed: whether times that passed while no host was there are skipped, made up
         for once, or all of them, the last 100 at the most. principal: as for `start`.
         """
-        await self.open()
-        await self._attached()
+        await self.prepare()
         if fault := fault_of_name(id):
             raise WorkflowError(f"schedule: id: {fault}")
         if missed not in _MISSED:

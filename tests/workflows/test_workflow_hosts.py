@@ -341,6 +341,20 @@ async def test_a_run_goes_on_with_its_version_or_is_held(store_url, make_host):
     assert "version '1'" in held.reason
 
 
+async def test_a_host_that_carries_none_leaves_its_runs_to_others(store_url, make_host):
+    @workflow(principal="runner")
+    async def quick(flow):
+        return "done"
+
+    async with make_host(quick, store=store_url, carry_workflows=False) as first:
+        run = await first.workflows.start("quick")
+        found = await first.workflows.get(run.id)
+    async with make_host(quick, store=store_url) as second:
+        assert await second.workflows.result(run.id) == "done"
+
+    assert found.state == "queued"
+
+
 async def test_one_process_has_workflows_of_one_durable_store_at_a_time(tmp_path, data_folder, make_host):
     @workflow(principal="runner")
     async def quick(flow):
