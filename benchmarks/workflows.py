@@ -57,10 +57,10 @@ async def steps(flow: Any, number: int) -> int:
 
 
 @workflow(principal="runner")
-async def calls(flow: Any, number: int, name: str) -> int:
+async def calls(flow: Any, number: int, named: str) -> int:
     """Call a tool."""
     for n in range(number):
-        await flow.call(name, {"n": n})
+        await flow.call(named, {"n": n})
     return number
 
 
@@ -139,8 +139,8 @@ def overhead(effort: Effort) -> Iterator[Row]:
         sides: dict[str, Callable[[], Any]] = {
             "bare": bare,
             "steps": lambda: _done(host, "steps", number=number),
-            "reads": lambda: _done(host, "calls", number=number, name="look"),
-            "changes": lambda: _done(host, "calls", number=number, name="change"),
+            "reads": lambda: _done(host, "calls", number=number, named="look"),
+            "changes": lambda: _done(host, "calls", number=number, named="change"),
         }
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
         for turn in range(effort.rounds + 1):
