@@ -114,6 +114,7 @@ class AgentOS:
         principals: Principals | None = None,
         clock: Callable[[], float] | None = None,
         pack_guard: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+        carries_workflows: bool = True,
     ) -> None:
         now = _now if clock is None else clock
         given = as_manifest(extension_manifest)
@@ -133,6 +134,7 @@ class AgentOS:
             dotenv=_unset_if_none(dotenv),
         )
         self._clock = now
+        self._carries_workflows = carries_workflows
         masker = Masker()
         logger = self._logger = MaskingLogger("agentos", masker)
         place = manifest.store if store is None else store
@@ -315,7 +317,9 @@ class AgentOS:
         """Return what starts workflows, says how their runs are, and decides on them."""
         from agentos.workflows.host_workflows import Workflows
 
-        return Workflows(self, self._store, self._idempotency, self._principals, self._clock)
+        return Workflows(
+            self, self._store, self._idempotency, self._principals, self._clock, carries=self._carries_workflows
+        )
 
     async def respond(
         self,

@@ -95,8 +95,11 @@ class Workflows:
         idempotency: "Idempotency",
         principals: Mapping[str, Principal],
         clock: Callable[[], float],
+        *,
+        carries: bool = True,
     ) -> None:
         self._host = host
+        self._carries = carries
         self._store = store
         self._idempotency = idempotency
         self._principals = principals
@@ -133,7 +136,8 @@ class Workflows:
             await self._store.open()
             await self._offer_questions()
             self._is_ready = True
-        await self._watch.open()
+        if self._carries:
+            await self._watch.open()
 
     async def _offer_questions(self) -> None:
         """Register the tool by which workflows ask a person."""
@@ -258,7 +262,7 @@ class Workflows:
         """Store a run, and begin with it here if there is room."""
         now, timeout = self._runs.now(), data["timeout"]
         deadline = None if timeout is None else now + timeout
-        taken = self._watch.has_room
+        taken = self._carries and self._watch.has_room
         version = data["version"]
         row, is_new = await self._runs.add(
             id, workflow, version, data, key=key, deadline=deadline, parent=parent, taken=taken
@@ -622,7 +626,10 @@ class Workflows:
             data = json.loads(row["data"])
             declared = data["declared"]
             is_known = declared is None or declared in self._principals
-            if is_known and self._entry_of(row["workflow"], row["version"]) is not None:
+            is_here = self._entry_of(row["workflow"], row["version"]) is not None
+            if "definition" in data:
+                is_here = self._registry.get_active(row["workflow"]) is not None
+            if is_known and is_here:
                 await self._runs.requeue(row["id"], json.loads(row["decisions"] or "{}"))
 
 
