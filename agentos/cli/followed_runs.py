@@ -68,21 +68,26 @@ async def _until_it_rests(app: App, host: "AgentOS", id: str, changed: asyncio.E
         if run.state.is_over or run.state in _RESTS:
             return run
         if run.state == RunState.WAITING:
-            asked = [step.proposal for step in run.steps if step.state == "waiting" and step.proposal]
-            if asked and not can_ask(app.out):
+            way = _ways_to_decide(app, run)
+            if way is not None and not can_ask(app.out):
                 return run
             if run.reason and run.reason != told:
                 told = run.reason
-                app.out.note(f"… {one_line(run.reason)}{_ways_to_decide(app, asked)}")
+                app.out.note(f"… {one_line(run.reason)}{'' if way is None else f'; {way}'}")
         try:
             await asyncio.wait_for(changed.wait(), _LOOK)
         except TimeoutError:
             continue
 
 
-def _ways_to_decide(app: App, proposals: list[str]) -> str:
-    commands = [f"`{app.same_place('approvals', 'approve', one[:SHORT_ID])}`" for one in proposals]
-    return f"; {' and '.join(commands)} approves it" if commands else ""
+def _ways_to_decide(app: App, run: WorkflowRun) -> str | None:
+    """Return the commands that approve what a run waits for, in the name of whom it is asked for."""
+    known = app.config.manifest.settings.principals
+    who = [id for id, one in known.items() if one.key == run.principal and not app.named_principal]
+    words = ["--principal", who[0]] if who else []
+    proposals = [step.proposal for step in run.steps if step.state == "waiting" and step.proposal]
+    commands = [f"`{app.same_place('approvals', 'approve', one[:SHORT_ID], *words)}`" for one in proposals]
+    return f"{' and '.join(commands)} approves it" if commands else None
 
 
 def tell_end(app: App, run: WorkflowRun) -> int:
@@ -94,8 +99,7 @@ def tell_end(app: App, run: WorkflowRun) -> int:
     error = run.error or {}
     why = error.get("message") or run.reason or ""
     if not app.out.is_json:
-        asked = [step.proposal for step in run.steps if step.state == "waiting" and step.proposal]
-        hint = _ways_to_decide(app, asked).removeprefix("; ") or _hints(app, run)
+        hint = _ways_to_decide(app, run) or _hints(app, run)
         app.out.fail(f"the run {run.id[:SHORT_ID]} is {run.state}{f': {one_line(why)}' if why else ''}", hint)
     return REFUSED if run.state == RunState.WAITING else FAILED
 

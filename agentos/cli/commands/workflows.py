@@ -410,15 +410,15 @@ def _tell_changed(app: App, run: "WorkflowRun", what: str) -> None:
 
 @workflows.command(epilog=examples('agentos workflows cancel 3f2a91c0 --reason "wrong customer"'))
 @_run_argument
-@click.option("--reason", default="", help="Why, for the record.")
+@click.option("--reason", help="Why, for the record.")
 @run_async
-async def cancel(app: App, run: str, reason: str) -> int:
+async def cancel(app: App, run: str, reason: str | None) -> int:
     """Stop a run and undo what it did, as far as its steps say how. It waits until that is done."""
     from agentos.cli.followed_runs import tell_end, watched
 
     async with working_host(app, tells_held_back=False, carries_workflows=True) as host:
         found = await _run(host, run)
-        await host.workflows.cancel(found.id, reason, by=_by(app))
+        await host.workflows.cancel(found.id, reason or "", by=_by(app))
         over = await watched(app, host, found.id)
     if over.state != "cancelled":
         return tell_end(app, over)
