@@ -87,6 +87,7 @@ class AgentOS:
     clock: the time in seconds since 1970, for all that expires or is counted; the machine's own by default.
     principals: who there is now, by id, or a function of a principal as it was stored that returns it as it is now, or
     None; asked before a proposal runs. Without it, a proposal runs with what its principal held when it was made.
+    carry_workflows: False for a host that lasts only for a moment: it starts no run and goes on with none by itself.
     pack_guard: makes the context manager that a pack is imported and made in; what it raises fails that pack alone.
     """
 
@@ -114,8 +115,9 @@ class AgentOS:
         principals: Principals | None = None,
         clock: Callable[[], float] | None = None,
         pack_guard: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
-        carries_workflows: bool = True,
+        carry_workflows: bool = True,
     ) -> None:
+        self._carries_workflows = carry_workflows
         now = _now if clock is None else clock
         given = as_manifest(extension_manifest)
         manifest = _with_own_packs(_with_servers(given))
@@ -134,7 +136,6 @@ class AgentOS:
             dotenv=_unset_if_none(dotenv),
         )
         self._clock = now
-        self._carries_workflows = carries_workflows
         masker = Masker()
         logger = self._logger = MaskingLogger("agentos", masker)
         place = manifest.store if store is None else store
@@ -317,9 +318,8 @@ class AgentOS:
         """Return what starts workflows, says how their runs are, and decides on them."""
         from agentos.workflows.host_workflows import Workflows
 
-        return Workflows(
-            self, self._store, self._idempotency, self._principals, self._clock, carries=self._carries_workflows
-        )
+        carries = self._carries_workflows
+        return Workflows(self, self._store, self._idempotency, self._principals, self._clock, carries=carries)
 
     async def respond(
         self,
@@ -347,7 +347,7 @@ class AgentOS:
             await self.approvals.recover()
             self.approvals.watch()
             if self.extensions.registry("workflow").ids():
-                await self.workflows.open()
+                await self.workflows.prepare()
         told = set(report.troubles)
         for trouble in await self._unmatched():
             if trouble not in told:

@@ -169,7 +169,7 @@ class App:
 
         config = config or self.config
         with self.out.apart(), refuse_exit_calls():
-            host = build_host(config, pack_guard=refuse_raised_exits, **{"carries_workflows": False, **overrides})
+            host = build_host(config, pack_guard=refuse_raised_exits, **overrides)
             try:
                 with hold_logs() as told:
                     await _initialize(host, told)

@@ -269,6 +269,7 @@ def build_host(config: Config, *, starts_servers: bool = True, **overrides: Any)
     entries = config.entries if starts_servers else _started_when_called(config)
     manifest = attrs.evolve(config.manifest, packs=entries, mcp_servers={})
     overrides.setdefault("extension_secrets", kept_secrets())
+    overrides.setdefault("carry_workflows", False)  # else a command that is over soon would begin what it can't end
     overrides.setdefault("principals", manifest.settings.principals)
     return AgentOS(extension_manifest=manifest, extension_overrides=config.overrides, **overrides)
 

@@ -42,7 +42,7 @@ async def followed(app: App) -> AsyncIterator[tuple["AgentOS", dict[str, Princip
             principals=following.principals,
             extension_secrets=following.kept_secret,
             dotenv=following.dotenv,
-            carries_workflows=True,
+            carry_workflows=True,
         ) as host,
         following.watching(host),
     ):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from agentos.errors import WorkflowError
@@ -11,10 +12,19 @@ MOST = 100
 _FIELDS = 5
 
 
+def _croniter() -> Any:
+    try:
+        from croniter import croniter  # type: ignore[import-untyped]  # it has no types
+    except ImportError:
+        raise WorkflowError(
+            "schedules need croniter, which is not installed: pip install 'agentos-host[workflows]'"
+        ) from None
+    return croniter
+
+
 def check(cron: str, timezone: str) -> None:
     """Raise WorkflowError if a schedule can't be kept: five fields, and a time zone by its name."""
-    from croniter import croniter  # type: ignore[import-untyped]  # it has no types
-
+    croniter = _croniter()
     if not isinstance(cron, str) or len(cron.split()) != _FIELDS or not croniter.is_valid(cron):
         raise WorkflowError(f"cron: expected five fields, such as '0 7 * * 1-5', got {cron!r}")
     try:
@@ -25,8 +35,7 @@ def check(cron: str, timezone: str) -> None:
 
 def times_after(cron: str, timezone: str, after: float) -> Iterator[float]:
     """Yield the times of a schedule after one, in seconds since 1970."""
-    from croniter import croniter
-
+    croniter = _croniter()
     start = datetime.fromtimestamp(after, UTC).astimezone(ZoneInfo(timezone))
     found = croniter(cron, start, ret_type=datetime)
     while True:

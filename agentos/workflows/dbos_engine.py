@@ -120,7 +120,9 @@ class DbosEngine:
         DBOS(  # its address of PostgreSQL is not used: the engine connects
             config={
                 "name": _NAME,
-                "system_database_url": "postgresql+psycopg:///agentos" if self.place.dsn else f"sqlite:///{self._path()}",
+                "system_database_url": "postgresql+psycopg:///agentos"
+                if self.place.dsn
+                else f"sqlite:///{self._path()}",
                 "system_database_engine": self._sql,
                 "executor_id": executor,
                 "application_version": _VERSION,
@@ -145,7 +147,7 @@ class DbosEngine:
         DBOS.listen_queues([])  # what waits is ours to take, by its lease
         try:
             DBOS.launch()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever DBOS or a driver raises
             reason = type(getattr(error, "orig", None) or error).__name__  # its words may have the address in them
             raise WorkflowError(f"DBOS can't be launched on {self.place.shown}: {reason}") from None
 

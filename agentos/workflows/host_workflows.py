@@ -9,15 +9,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import attrs
 
+from agentos.access.audit import Audit
 from agentos.access.grants import name_of
 from agentos.access.proposals import ProposalError, principal_data, stored_principal
 from agentos.access.stored_results import result_from_text
+from agentos.calls.approvals import Approvals
+from agentos.calls.orchestrator import ToolOrchestrator
 from agentos.errors import Problem, WorkflowError
 from agentos.extensions.event import Event
+from agentos.extensions.manager import ExtensionManager
 from agentos.kinds.workflow import settings_of_workflow
 from agentos.model.field_checks import did_you_mean, fault_of_name
 from agentos.model.principal import EVERYTHING, Principal
@@ -27,6 +31,7 @@ from agentos.payloads.foreign_job import ForeignJob, is_async
 from agentos.payloads.payload_context import PayloadContext
 from agentos.secrets.masking import MaskingLogger
 from agentos.stacks.entry import Entry, EntryState
+from agentos.tools.service import ToolsService
 from agentos.workflows import cron as cron_times
 from agentos.workflows import workflow_events as events
 from agentos.workflows.approval_tool import approval_tool
@@ -40,7 +45,6 @@ from agentos.workflows.run_watch import LEASE, RunWatch
 
 if TYPE_CHECKING:
     from agentos.access.idempotency import Idempotency
-    from agentos.host import AgentOS
     from agentos.store import Store
 
 Missed = Literal["skip", "once", "all"]
@@ -82,6 +86,34 @@ class WorkflowSchedule:
     last_at: datetime | None = None
 
 
+class WorkflowHost(Protocol):
+    """What of a host its workflows use."""
+
+    @property
+    def extensions(self) -> ExtensionManager:
+        """Return what is loaded."""
+        ...
+
+    @property
+    def tools(self) -> ToolOrchestrator:
+        """Return the one door."""
+        ...
+
+    @property
+    def approvals(self) -> Approvals:
+        """Return the inbox."""
+        ...
+
+    @property
+    def audit(self) -> Audit:
+        """Return the audit log."""
+        ...
+
+    def tools_service(self, owner: str = "builtin") -> ToolsService:
+        """Return what tools are registered with."""
+        ...
+
+
 class Workflows:
     """`host.workflows`: starts runs, says how they are, and carries them as long as the host runs.
 
@@ -90,7 +122,7 @@ class Workflows:
 
     def __init__(
         self,
-        host: "AgentOS",
+        host: "WorkflowHost",
         store: "Store",
         idempotency: "Idempotency",
         principals: Mapping[str, Principal],
@@ -129,7 +161,15 @@ class Workflows:
         return bool(self._registry.ids())
 
     async def open(self) -> None:
-        """Begin to carry runs: those that can go on, and those of hosts that are gone. A host does so by itself."""
+        """Begin to carry runs: those that can go on, and those of hosts that are gone.
+
+        A host does so by itself, unless it was made with `carry_workflows=False`.
+        """
+        self._carries = True
+        await self.prepare()
+
+    async def prepare(self) -> None:
+        """See that runs can be started and asked about; begin to carry them, if this host does."""
         if self._is_closed:
             raise WorkflowError("the host is shut down; make a new one")
         if not self._is_ready:
@@ -170,18 +210,19 @@ class Workflows:
         principal: Principal | str | None = None,
         key: str | None = None,
     ) -> WorkflowRun:
-        """Start a run and return it, once it is stored.
+        """Start a run and return it, once it is stored. A host that carries no runs leaves it to those that do.
 
         principal: who starts it, or the id of one of the manifest. A workflow that declares a principal calls its tools
         as that one, with no more than who starts it holds; one that declares none calls them as who starts it. Where
         neither says who it is, nothing is started: a run never has the rights of the host because nobody was named.
         key: the same workflow started again with the same key is the run that there is already.
         """
-        await self.open()
+        await self.prepare()
         if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _KEY_LIMIT):
             raise WorkflowError(f"key: expected a text of 1 to {_KEY_LIMIT} characters, got {key!r:.60}")
         data = self._data_of(workflow, inputs, self._who(principal))
-        await self._attached()
+        if self._carries:
+            await self._attached()
         row, _ = await self._add(uuid.uuid4().hex, workflow, data, key=key)
         return await self._shown(row)
 
@@ -414,7 +455,7 @@ class Workflows:
 
     async def result(self, id: str) -> Any:
         """Wait until the run is over and return its output; raise WorkflowError if it failed or was cancelled."""
-        await self.open()
+        await self.prepare()
         while True:
             over = self._ended.setdefault(id, asyncio.Event())
             row = await self._row(id)
@@ -490,7 +531,7 @@ class Workflows:
         return await self._wanted(id, "pause", "", by)
 
     async def _wanted(self, id: str, wants: str, reason: str, by: Principal | str | None) -> WorkflowRun:
-        await self.open()
+        await self.prepare()
         row = await self._row(id)
         if not await self._runs.want(id, wants):
             state = (await self._row(id))["state"]
@@ -515,7 +556,7 @@ class Workflows:
         unknown: what is decided of the steps whose end is unknown: `retry` them, take them for `done` with *output*, or
         `fail` them. Without it, what is unknown is only looked at again.
         """
-        await self.open()
+        await self.prepare()
         row = await self._row(id)
         if unknown is not None and unknown not in _DECISIONS:
             raise WorkflowError(f"unknown: expected one of {', '.join(_DECISIONS)}, got {unknown!r}", run=id)
@@ -561,8 +602,7 @@ class Workflows:
         cron: five fields, in *timezone*. missed: whether times that passed while no host was there are skipped, made up
         for once, or all of them, the last 100 at the most. principal: as for `start`.
         """
-        await self.open()
-        await self._attached()
+        await self.prepare()
         if fault := fault_of_name(id):
             raise WorkflowError(f"schedule: id: {fault}")
         if missed not in _MISSED:

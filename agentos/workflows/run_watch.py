@@ -40,7 +40,7 @@ class _Seen:
 
 
 @attrs.frozen
-class _Trouble:
+class _Resting:
     """For how long a run rests that can't be carried on, and until when."""
 
     pause: float
@@ -73,7 +73,7 @@ class RunWatch:
         self._beaten_at = -1e9
         self._looked_at = time.monotonic()
         self._is_closing = False
-        self._troubled: dict[str, _Trouble] = {}
+        self._troubled: dict[str, _Resting] = {}
 
     @property
     def has_room(self) -> bool:
@@ -181,7 +181,7 @@ class RunWatch:
         """Let a run that can't be carried on rest for a while, longer each time."""
         before = self._troubled.get(id)
         pause = _REST[0] if before is None else min(2 * before.pause, _REST[1])
-        self._troubled[id] = _Trouble(pause, time.monotonic() + pause)
+        self._troubled[id] = _Resting(pause, time.monotonic() + pause)
 
     def _let_go(self, id: str) -> None:
         self._carried.pop(id, None)

@@ -6,14 +6,18 @@ import os
 import random
 import signal
 import sys
+from collections import Counter
 
 import pytest
 from store_fixtures import outcome, python
 
 from agentos import ExtensionPack, PackEntry, RunState, StepFailedError, WorkflowError, tool, workflow
 
+KILLS = int(os.environ.get("AGENTOS_KILLS", "100"))
+"""How often a host is killed, on each database."""
+
 HOST = """
-    import asyncio, os, pathlib, sys
+    import asyncio, os, pathlib, sys, traceback
     from agentos import AgentOS, ExtensionPack, ToolCall, tool, workflow
     from agentos.workflows import host_workflows
 
@@ -136,8 +140,12 @@ HOST = """
                     await host.workflows.signal(run.id, run.reason.split("'")[1])
             print("looked", flush=True)
             if over == int(runs):
+                assert {(run.state, run.output) for run in listed} == {("finished", total_of(int(steps)))}, listed
                 break
             await asyncio.sleep(0.05)
+
+    def total_of(steps):
+        return sum(range(steps)) + 2 * steps
 
     async def approve(host):
         [proposal] = await host.approvals.pending()
@@ -145,7 +153,25 @@ HOST = """
         assert result.success, result
 
     COMMANDS = {"start": start, "serve": serve, "work": work_off, "approve": approve}
-    asyncio.run(main())
+
+    def child():
+        print("pid", os.getpid(), flush=True)
+        try:
+            asyncio.run(main())
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+
+    def whenever_it_is_killed():
+        '''Be the host again whenever it is killed: forked, so that nothing is imported again.'''
+        import croniter, dbos, psycopg, sqlalchemy.dialects.postgresql.psycopg, sqlalchemy.dialects.sqlite
+        import agentos.store.migrations, agentos.store.postgres, agentos.store.schema, agentos.store.sqlite
+        while (status := os.waitpid(os.fork() or child(), 0)[1]):
+            if not os.WIFSIGNALED(status):
+                sys.exit(1)
+
+    whenever_it_is_killed() if command == "work" else asyncio.run(main())
 """
 
 
@@ -176,6 +202,7 @@ def host(tmp_path, store_url, name, *command):
     return python(HOST, tmp_path, store_url, name, *command)
 
 
+@pytest.mark.proof
 def test_a_person_decides_in_another_process_while_no_host_has_the_run(tmp_path, store_url):
     first = host(tmp_path, store_url, "a", "start", "ask", "k")
     with hosts(first):
@@ -190,6 +217,7 @@ def test_a_person_decides_in_another_process_while_no_host_has_the_run(tmp_path,
     assert done(tmp_path) == [f"once {run} 1"]
 
 
+@pytest.mark.proof
 def test_a_person_decides_in_another_process_while_a_host_waits(tmp_path, store_url):
     first = host(tmp_path, store_url, "a", "start", "ask", "k")
     with hosts(first):
@@ -198,6 +226,7 @@ def test_a_person_decides_in_another_process_while_a_host_waits(tmp_path, store_
         until(first, "workflow:finished")
 
 
+@pytest.mark.proof
 def test_a_tool_that_must_not_run_twice_and_was_cut_off_stops_the_run(tmp_path, store_url):
     first = host(tmp_path, store_url, "a", "start", "unsafe", "k")
     with hosts(first):
@@ -211,6 +240,7 @@ def test_a_tool_that_must_not_run_twice_and_was_cut_off_stops_the_run(tmp_path, 
     assert done(tmp_path) == [f"slow {run}"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("decision", ["done", "fail", "retry"])
 async def test_a_person_decides_what_is_unknown(tmp_path, sqlite_url, make_host, decision):
     first = host(tmp_path, sqlite_url, "a", "start", "unsafe", "k")
@@ -243,6 +273,7 @@ async def test_a_person_decides_what_is_unknown(tmp_path, sqlite_url, make_host,
     assert output == {"done": "as it was", "fail": "Unknown", "retry": "again"}[decision]
 
 
+@pytest.mark.proof
 def test_a_host_that_was_stopped_past_its_lease_writes_nothing_any_more(tmp_path, store_url, monkeypatch):
     monkeypatch.setenv("LEASE", "1")
     first = host(tmp_path, store_url, "slow", "start", "stopped", "k")
@@ -310,6 +341,20 @@ async def test_a_run_goes_on_with_its_version_or_is_held(store_url, make_host):
     assert "version '1'" in held.reason
 
 
+async def test_a_host_that_carries_none_leaves_its_runs_to_others(store_url, make_host):
+    @workflow(principal="runner")
+    async def quick(flow):
+        return "done"
+
+    async with make_host(quick, store=store_url, carry_workflows=False) as first:
+        run = await first.workflows.start("quick")
+        found = await first.workflows.get(run.id)
+    async with make_host(quick, store=store_url) as second:
+        assert await second.workflows.result(run.id) == "done"
+
+    assert found.state == "queued"
+
+
 async def test_one_process_has_workflows_of_one_durable_store_at_a_time(tmp_path, data_folder, make_host):
     @workflow(principal="runner")
     async def quick(flow):
@@ -344,32 +389,58 @@ async def test_hosts_of_one_process_share_a_store_and_a_host_in_memory_what_ther
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("kind", "kills"), [("sqlite", 100), ("postgres", 100)])
+@pytest.mark.parametrize(("kind", "kills"), [("sqlite", KILLS), ("postgres", KILLS)])
 @pytest.mark.timeout(1800)
 def test_of_two_hosts_that_are_killed_200_times_every_run_ends_and_nothing_runs_twice(request, tmp_path, kind, kills):
     store_url = request.getfixturevalue(f"{kind}_url")
-    chance = random.Random(29)
-    runs = 12
-    command = ("work", runs, 6, 1)
-    working = [host(tmp_path, store_url, str(n), *command) for n in range(2)]
-    killed = 0
-    while killed < kills:
-        victim = chance.randrange(2)
-        for _ in range(chance.randrange(1, 25)):
-            if not working[victim].stdout.readline():
-                break
-        working[victim].kill()
-        working[victim].communicate()
-        killed += 1
-        working[victim] = host(tmp_path, store_url, str(killed + 1), *command)
-    for one in working:
-        _, err = one.communicate(timeout=600)
-        assert one.returncode == 0, err
+    chance, runs = random.Random(29), 12
+    working = [host(tmp_path, store_url, str(n), "work", runs, max(6, kills // 5), 1) for n in range(2)]
+    with hosts(*working):
+        pids = [int(one.stdout.readline().split()[1]) for one in working]
+        killed = 0
+        while killed < kills and (found := _read(working[killed % 2], chance.randrange(1, 30))) is not None:
+            victim = killed % 2
+            os.kill(found or pids[victim], signal.SIGKILL)
+            pids[victim] = int(until(working[victim], "pid").split()[1])
+            killed += 1
+        for one in working:
+            _, err = one.communicate(timeout=600)
+            assert (one.returncode, err) == (0, "")
 
     lines = done(tmp_path)
-    once = [line for line in lines if line.startswith("once")]
-    assert len(once) == len(set(once))
-    assert len({line.split()[1] for line in once}) == runs
+    assert killed > kills / 2
+    assert _twice(line for line in lines if line.startswith("once")) == []
+    assert {line.split()[1] for line in lines if line.startswith("once")} == set(_runs(lines))
+    assert len(_runs(lines)) == runs
+    assert _after_they_were_recorded(lines) == []
+
+
+def _read(process, number):
+    """Read so many lines of a host; None if it ended by itself."""
+    for _ in range(number):
+        if not process.stdout.readline():
+            return None
+    return 0
+
+
+def _twice(lines):
+    return [line for line, number in Counter(lines).items() if number > 1]
+
+
+def _runs(lines):
+    return {line.split()[1] for line in lines}
+
+
+def _after_they_were_recorded(lines):
+    """Return the steps that ran again after the function of their workflow went on behind them."""
+    recorded, wrong = set(), []
+    for line in lines:
+        what, *step = line.split()
+        if what == "recorded":
+            recorded.add(tuple(step))
+        elif what == "step" and tuple(step) in recorded:
+            wrong.append(line)
+    return wrong
 
 
 if sys.platform == "win32":  # pragma: no cover

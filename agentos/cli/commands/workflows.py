@@ -31,7 +31,7 @@ _STATES = {
     "failed": "bold red",
     "cancelled": "bright_black",
 }
-_FACTS = {"carries_workflows": False, "starts_servers": False, "tells_held_back": False}
+_FACTS = {"carry_workflows": False, "starts_servers": False, "tells_held_back": False}
 
 
 @click.group(
@@ -58,7 +58,7 @@ def _known_workflows(app: App) -> list[str]:
 
 
 async def _names(app: App) -> list[str]:
-    async with app.host(carries_workflows=False, starts_servers=False) as host:
+    async with app.host(carry_workflows=False, starts_servers=False) as host:
         return [entry.id for entry in host.extensions.registry("workflow").list_active()]
 
 
@@ -67,7 +67,7 @@ def _known_runs(app: App) -> list[str]:
 
 
 async def _run_ids(app: App) -> list[str]:
-    async with app.host(carries_workflows=False, starts_servers=False) as host:
+    async with app.host(carry_workflows=False, starts_servers=False) as host:
         return [run.id[:SHORT_ID] for run in await host.workflows.list()]
 
 
@@ -343,7 +343,7 @@ async def start(
     if no_wait and held_in_memory(app):
         hint = "set `store` in the manifest, or leave out --no-wait"
         raise Fail("the manifest names no store, and the run would end with this command", code=UNUSABLE, hint=hint)
-    async with working_host(app, tells_held_back=False, carries_workflows=not no_wait) as host:
+    async with working_host(app, tells_held_back=False, carry_workflows=not no_wait) as host:
         run = await _started(app, host, workflow, _inputs(_payload(host, workflow), inputs, text), key)
         if no_wait:
             app.out.data(run_data(run))
@@ -388,7 +388,7 @@ async def follow(app: App, run: str) -> int:
     """Wait for a run, and carry it here if no other host does. Ctrl-C ends the waiting, not the run."""
     from agentos.cli.followed_runs import follow as follow_run
 
-    async with working_host(app, tells_held_back=False, carries_workflows=True) as host:
+    async with working_host(app, tells_held_back=False, carry_workflows=True) as host:
         return await follow_run(app, host, (await _run(host, run)).id)
 
 
@@ -416,7 +416,7 @@ async def cancel(app: App, run: str, reason: str | None) -> int:
     """Stop a run and undo what it did, as far as its steps say how. It waits until that is done."""
     from agentos.cli.followed_runs import tell_end, watched
 
-    async with working_host(app, tells_held_back=False, carries_workflows=True) as host:
+    async with working_host(app, tells_held_back=False, carry_workflows=True) as host:
         found = await _run(host, run)
         await host.workflows.cancel(found.id, reason or "", by=_by(app))
         over = await watched(app, host, found.id)
@@ -498,7 +498,7 @@ def _known_schedules(app: App) -> list[str]:
 
 
 async def _schedule_ids(app: App) -> list[str]:
-    async with app.host(carries_workflows=False, starts_servers=False) as host:
+    async with app.host(carry_workflows=False, starts_servers=False) as host:
         return [one.id for one in await host.workflows.schedules()]
 
 
