@@ -105,7 +105,7 @@ class Config:
         return tuple(values.values())
 
 
-_BY_NAME = ("principals", "personas", "channels")
+_BY_NAME = ("principals", "personas", "channels", "workflows")
 """The keys of a manifest that hold things by name, of which there are none by default."""
 
 

@@ -130,8 +130,8 @@ class Workflows:
         *,
         carries: bool = True,
     ) -> None:
-        self._carries = carries
         self._host = host
+        self._carries = carries
         self._store = store
         self._idempotency = idempotency
         self._principals = principals
@@ -666,7 +666,10 @@ class Workflows:
             data = json.loads(row["data"])
             declared = data["declared"]
             is_known = declared is None or declared in self._principals
-            if is_known and self._entry_of(row["workflow"], row["version"]) is not None:
+            is_here = self._entry_of(row["workflow"], row["version"]) is not None
+            if "definition" in data:
+                is_here = self._registry.get_active(row["workflow"]) is not None
+            if is_known and is_here:
                 await self._runs.requeue(row["id"], json.loads(row["decisions"] or "{}"))
 
 
