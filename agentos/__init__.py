@@ -24,6 +24,7 @@ kinds/       what is special about each kind
 workers/     packs in processes of their own
 interop/     other SDKs: schemas out, calls in
 turn/        a turn with a model
+workflows/   workflows that survive their process
 mcp/         MCP both ways
 host.py      AgentOS: the facade
 testing/     the kit for pack authors

@@ -22,6 +22,8 @@ AgentOSError
 ├── MemoryProviderError      what was to be remembered or forgotten could not be; `provider`
 ├── PersonaError             a persona that is not in force, or whose prompt can't be made; `persona`
 ├── PlanningError            a plan that can't be made or kept true; `strategy`
+├── WorkflowError            a workflow or a run that is unknown, or can't be used so; how a run ended; `run`
+│   └── StepFailedError      a step of a run that failed; `step`, `type`, `details`
 ├── WrongPrincipalError      what belongs to one principal was used for another; `owner`, `given`
 ├── StoreError               the store can't be opened, read or written
 └── ManagerClosedError       a change asked of a manager that was shut down
@@ -31,6 +33,7 @@ is in attributes: nobody has to read a text again to know what it is about.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -248,6 +251,30 @@ class PlanningError(AgentOSError):
     def __init__(self, strategy: str | None, message: str) -> None:
         super().__init__(message)
         self.strategy = strategy
+
+
+class WorkflowError(AgentOSError, LookupError):
+    """A workflow or a run that is unknown, or can't be used so; or a run that failed or was cancelled.
+
+    `problems` has every mistake in a workflow that is data.
+    """
+
+    def __init__(
+        self, message: str, *, run: str | None = None, type: str = "WorkflowError", problems: Sequence[Problem] = ()
+    ) -> None:
+        super().__init__(message)
+        self.run = run
+        self.type = type
+        self.problems = tuple(problems)
+
+
+class StepFailedError(WorkflowError):
+    """A step of a run failed. `type` is the type of the tool's error, or the class of what was raised."""
+
+    def __init__(self, step: str, type: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, type=type)
+        self.step = step
+        self.details = dict(details or {})
 
 
 class WrongPrincipalError(AgentOSError, ValueError):

@@ -43,6 +43,7 @@ from agentos.kinds.persona import Personas, persona_entries
 from agentos.kinds.planning_strategy import Planning
 from agentos.kinds.provenance import Provenance
 from agentos.kinds.response_processor import ResponseProcessors
+from agentos.kinds.workflow import workflow_entries
 from agentos.loading.finder import FoundPack
 from agentos.model.field_checks import fault_of_name
 from agentos.model.manifest import ExtensionManifest, ManifestSource, PackEntry, as_manifest
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from agentos.turn.turn_outcome import Turn, TurnEvent
     from agentos.turn.whole_turns import HostTurns, Work
     from agentos.workers.workers import Workers
+    from agentos.workflows.host_workflows import Workflows
 
 
 _RECORDING = 5.0
@@ -85,6 +87,7 @@ class AgentOS:
     clock: the time in seconds since 1970, for all that expires or is counted; the machine's own by default.
     principals: who there is now, by id, or a function of a principal as it was stored that returns it as it is now, or
     None; asked before a proposal runs. Without it, a proposal runs with what its principal held when it was made.
+    carry_workflows: False for a host that lasts only for a moment: it starts no run and goes on with none by itself.
     pack_guard: makes the context manager that a pack is imported and made in; what it raises fails that pack alone.
     """
 
@@ -112,10 +115,12 @@ class AgentOS:
         principals: Principals | None = None,
         clock: Callable[[], float] | None = None,
         pack_guard: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+        carry_workflows: bool = True,
     ) -> None:
+        self._carries_workflows = carry_workflows
         now = _now if clock is None else clock
         given = as_manifest(extension_manifest)
-        manifest = _with_personas(_with_servers(given))
+        manifest = _with_own_packs(_with_servers(given))
         settings = manifest.settings.overlaid(
             mode=mode,
             deny=UNSET if deny == () else deny,
@@ -308,6 +313,14 @@ class AgentOS:
 
         return Channels(self, self._store, self._said.settings.channels, self._principals, self._clock)
 
+    @cached_property
+    def workflows(self) -> "Workflows":
+        """Return what starts workflows, says how their runs are, and decides on them."""
+        from agentos.workflows.host_workflows import Workflows
+
+        carries = self._carries_workflows
+        return Workflows(self, self._store, self._idempotency, self._principals, self._clock, carries=carries)
+
     async def respond(
         self,
         text: "str | Response",
@@ -333,6 +346,8 @@ class AgentOS:
             await self.grants.refresh()
             await self.approvals.recover()
             self.approvals.watch()
+            if self.extensions.registry("workflow").ids():
+                await self.workflows.prepare()
         told = set(report.troubles)
         for trouble in await self._unmatched():
             if trouble not in told:
@@ -385,6 +400,8 @@ class AgentOS:
         """
         if "channels" in vars(self):
             await self.channels.close()
+        if "workflows" in vars(self):
+            await self.workflows.close()
         await self.approvals.close()
         with contextlib.suppress(StoreError):
             await self.provenance.close()
@@ -442,9 +459,10 @@ def _with_servers(manifest: ExtensionManifest) -> ExtensionManifest:
     return attrs.evolve(manifest, packs=(*manifest.packs, *server_entries(manifest)), mcp_servers={})
 
 
-def _with_personas(manifest: ExtensionManifest) -> ExtensionManifest:
-    """Return a manifest whose personas are an entry like all others, after all others."""
-    entries = persona_entries(manifest.settings.personas)
+def _with_own_packs(manifest: ExtensionManifest) -> ExtensionManifest:
+    """Return a manifest whose personas and workflows are entries like all others, after all others."""
+    settings = manifest.settings
+    entries = [*persona_entries(settings.personas), *workflow_entries(settings.workflows)]
     return attrs.evolve(manifest, packs=(*manifest.packs, *entries)) if entries else manifest
 
 

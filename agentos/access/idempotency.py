@@ -27,6 +27,8 @@ _UNSEALED = (
     "what is kept for this idempotency key has no seal of this store: somebody changed it; whether the first call took "
     "effect is unknown. Use a new key for a new call"
 )
+_CUT_OFF = "the first call with this key was cut off; whether it took effect is unknown"
+_LOST = "nothing was done: what the call belongs to is another host's now"
 _OTHER = "the idempotency key was used with other arguments; use a new key for a new call"
 _SEALED = (
     *("principal", "tool", "key", "arguments_hash", "state", "owner", "proposal", "result"),
@@ -48,6 +50,10 @@ class Conflict:
     """Why a repeat can't have a result."""
 
     reason: str
+    is_unknown: bool = False
+    """Whether the first call took effect is unknown."""
+    is_lost: bool = False
+    """`only_if` said no."""
 
 
 class Idempotency:
@@ -63,13 +69,26 @@ class Idempotency:
         """The rows of calls that ended here and could not be written then, with the results; None: it did not run."""
         self._swept = 0.0
 
+    async def state(self, key: Key) -> str | None:
+        """Return whether the first call of *key* is `running` or `done`; None if there was none."""
+        await self._store.open()
+        row = await self._store.read(lambda connection: _row(connection, key))
+        return None if row is None else str(row["state"])
+
     async def begin(
-        self, key: Key, arguments: Mapping[str, Any], *, may_repeat: bool, proposal: str | None = None
+        self,
+        key: Key,
+        arguments: Mapping[str, Any],
+        *,
+        may_repeat: bool,
+        proposal: str | None = None,
+        only_if: "Callable[[Connection], bool] | None" = None,
     ) -> ToolResult | Conflict | None:
         """Claim *key* and return None, or return what the first call of it came to, waiting for it if it runs.
 
         *may_repeat* says that the tool may run again where nobody knows whether it ran: its host died. *proposal* is
         the one that is applied; a claim for it that a dead host left did not run, or the proposal would be used.
+        *only_if* is asked in the transaction that claims: what it says no to is not claimed, and does not run.
         """
         await self._store.open()
         fingerprint = self._fingerprint(arguments)
@@ -77,7 +96,9 @@ class Idempotency:
         while True:
             if key in self._unsaved and (kept := await self._caught_up(key)) is not None:
                 return kept if self._unsaved[key][0]["arguments_hash"] == fingerprint else Conflict(_OTHER)
-            row = await self._claimed(key, fingerprint, proposal)
+            row = await self._claimed(key, fingerprint, proposal, only_if)
+            if isinstance(row, Conflict):
+                return row
             if row is None:
                 return None
             if not self._is_sealed(row):
@@ -88,7 +109,7 @@ class Idempotency:
                 return result_from_text(row["result"], replayed=True)
             if not await self._store.is_alive(row["owner"]):
                 if not may_repeat and (proposal is None or row["proposal"] != proposal):
-                    return Conflict("the first call with this key was cut off; whether it took effect is unknown")
+                    return Conflict(_CUT_OFF, is_unknown=True)
                 if await self._taken_over(key, row):
                     return None
                 continue
@@ -155,9 +176,15 @@ class Idempotency:
         self._unsaved.pop(key, None)
         return None
 
-    async def _claimed(self, key: Key, fingerprint: str, proposal: str | None) -> Mapping[str, Any] | None:
+    async def _claimed(
+        self,
+        key: Key,
+        fingerprint: str,
+        proposal: str | None,
+        only_if: "Callable[[Connection], bool] | None",
+    ) -> Mapping[str, Any] | Conflict | None:
         """Claim *key*; a caller who is cancelled meanwhile leaves no claim behind."""
-        claim = asyncio.ensure_future(self._claim(key, fingerprint, proposal))
+        claim = asyncio.ensure_future(self._claim(key, fingerprint, proposal, only_if))
         try:
             row = await to_the_end(_awaited(claim))
         except asyncio.CancelledError:
@@ -180,14 +207,22 @@ class Idempotency:
             self._here[key] = asyncio.Event()
         return taken
 
-    async def _claim(self, key: Key, fingerprint: str, proposal: str | None) -> Mapping[str, Any] | None:
+    async def _claim(
+        self,
+        key: Key,
+        fingerprint: str,
+        proposal: str | None,
+        only_if: "Callable[[Connection], bool] | None",
+    ) -> Mapping[str, Any] | Conflict | None:
         """Write *key* in as ours and return None; return its row if it is there already."""
         from agentos.store import schema
 
         now = self._clock()
         claim, is_sweeping = self._new(key, fingerprint, proposal, now), now - self._swept >= KEEP / 100
 
-        def insert(connection: "Connection") -> Mapping[str, Any] | None:
+        def insert(connection: "Connection") -> Mapping[str, Any] | Conflict | None:
+            if only_if is not None and not only_if(connection):
+                return Conflict(_LOST, is_lost=True)
             if is_sweeping:
                 _sweep(connection, now)
             row = _row(connection, key)

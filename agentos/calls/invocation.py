@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import attrs
 
@@ -26,6 +26,9 @@ from agentos.stacks.in_use import Users
 from agentos.tools.ready import ReadyTool
 from agentos.tools.tool_context import Approval, ToolContext
 from agentos.tools.tool_events import ToolApproval, ToolContent, ToolProgress
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
 
 DEPTH_LIMIT = 8
 """How deep tools may call tools."""
@@ -171,6 +174,8 @@ class Invocation:
     rejoins: bool = False
     """If the same call waits for a person already, it is that one: no second proposal is made."""
     counted_on: str | None = None
+    only_if: "Callable[[Connection], bool] | None" = attrs.field(default=None, repr=False, kw_only=True)
+    """Whether its idempotency key may still be claimed, asked in the transaction that claims it: for workflows."""
     ready: ReadyTool = attrs.field(init=False)
     """The tool; there after the step `find`."""
     arguments: dict[str, Any] = attrs.field(init=False, repr=False)

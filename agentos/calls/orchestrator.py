@@ -1,8 +1,8 @@
 """ToolOrchestrator: what principals are offered, and their calls. Every call by name ends in exactly one result."""
 
 import asyncio
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -20,6 +20,9 @@ from agentos.stacks.entry import Entry, EntryState, Explanation
 from agentos.tools.listing import ToolInfo, info_of
 from agentos.tools.ready import ReadyTool
 from agentos.tools.tool import Tool, as_tool
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
 
 CONCURRENCY = 16
 _LISTS_KEPT = 64
@@ -179,14 +182,17 @@ class ToolOrchestrator:
         session: Mapping[str, Any] | None = None,
         rejoin: bool = False,
         account: str | None = None,
+        only_if: "Callable[[Connection], bool] | None" = None,
     ) -> ToolResult:
         """Run one call for *principal*: by default the host itself, which may call everything.
 
         rejoin: a call that is the same as one that waits for a person is that one, and makes no second proposal. For
             calls of models, which try again: `agentos.interop`, turns and MCP servers call so.
         account: on which budget the call is counted: by default its principal's.
+        only_if: of a call with an idempotency key, whether it may still run, asked in the transaction that claims it.
         """
         invocation = self._invocation(call, principal, session, rejoin=rejoin)
+        invocation.only_if = only_if
         invocation.counted_on = account
         if invocation.call.id is None:
             return await self._services.start(invocation)

@@ -77,7 +77,7 @@ class ToolCatalog:
     def offered(self) -> Iterator[tuple[Entry, Tool]]:
         """Yield the active tools."""
         for entry in self.registry.list_active():
-            if (known := self._offered.get(entry.id)) is not None:
+            if (known := self._offered.get(entry.id)) is not None and not known[1].is_hidden:
                 yield known
 
     def get_tool(self, name: str) -> Tool | None:
@@ -232,6 +232,8 @@ class ToolCatalog:
                 self._offered[id] = now
                 for alias in now[1].aliases:
                     self._aliases.setdefault(alias, id)
+            if _is_hidden(now or before):
+                continue
             if before is None or now is None:
                 (added if now else removed).extend([id] if before or now else [])
             elif before[0].descriptor is not now[0].descriptor:
@@ -262,6 +264,10 @@ class ToolCatalog:
             for key, ready in mine.items():
                 if key[1] not in standing or ready.tool.inherits:
                     del self._wrapped[key]
+
+
+def _is_hidden(offered: tuple[Entry, Tool] | None) -> bool:
+    return offered is not None and offered[1].is_hidden
 
 
 def _may_call(principal: Principal, entry: Entry) -> bool:

@@ -159,7 +159,8 @@ class App:
         """Give a host of the configuration, initialized, and shut it down; what packs print goes to stderr.
 
         Which packs failed and which definitions are held back is for the command to tell: the log is silent about it.
-        *overrides* are arguments of AgentOS that win over the configuration.
+        *overrides* are arguments of AgentOS that win over the configuration. Runs of workflows are carried only if they
+        say so: a command that ends at once would cut them off.
         """
         from agentos.base.foreign import to_the_end
         from agentos.cli.layered_config import build_host

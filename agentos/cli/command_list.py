@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "grants": ("agentos.cli.commands.grants:grants", "Decide about calls in advance"),
     "memory": ("agentos.cli.commands.memory:memory", "List, search and forget what is remembered"),
     "channels": ("agentos.cli.commands.channels:channels", "Run channels, and see to what was not sent"),
+    "workflows": ("agentos.cli.commands.workflows:workflows", "Start, see and decide on runs of workflows"),
     "audit": ("agentos.cli.commands.audit:audit", "List, verify and export the audit log"),
     "lock": ("agentos.cli.commands.lock:lock", "Agree on packs and tools as they are, or check that"),
     "serve": ("agentos.cli.commands.serve:serve", "Serve the tools to MCP clients"),

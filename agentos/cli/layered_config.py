@@ -105,7 +105,7 @@ class Config:
         return tuple(values.values())
 
 
-_BY_NAME = ("principals", "personas", "channels")
+_BY_NAME = ("principals", "personas", "channels", "workflows")
 """The keys of a manifest that hold things by name, of which there are none by default."""
 
 
@@ -269,6 +269,7 @@ def build_host(config: Config, *, starts_servers: bool = True, **overrides: Any)
     entries = config.entries if starts_servers else _started_when_called(config)
     manifest = attrs.evolve(config.manifest, packs=entries, mcp_servers={})
     overrides.setdefault("extension_secrets", kept_secrets())
+    overrides.setdefault("carry_workflows", False)  # else a command that is over soon would begin what it can't end
     overrides.setdefault("principals", manifest.settings.principals)
     return AgentOS(extension_manifest=manifest, extension_overrides=config.overrides, **overrides)
 

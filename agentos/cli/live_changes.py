@@ -38,7 +38,11 @@ async def followed(app: App) -> AsyncIterator[tuple["AgentOS", dict[str, Princip
     following = LiveChanges(app)
     async with (
         working_host(
-            app, principals=following.principals, extension_secrets=following.kept_secret, dotenv=following.dotenv
+            app,
+            principals=following.principals,
+            extension_secrets=following.kept_secret,
+            dotenv=following.dotenv,
+            carry_workflows=True,
         ) as host,
         following.watching(host),
     ):

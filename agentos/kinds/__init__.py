@@ -13,6 +13,8 @@ from agentos.kinds.provenance import PROVENANCE
 from agentos.kinds.response_processor import RESPONSE_PROCESSOR
 from agentos.kinds.tool import TOOL
 from agentos.kinds.tool_middleware import TOOL_MIDDLEWARE
+from agentos.kinds.workflow import WORKFLOW
+from agentos.kinds.workflow_executor import WORKFLOW_EXECUTOR
 
 KINDS = (
     TOOL,
@@ -28,5 +30,7 @@ KINDS = (
     PLANNING_STRATEGY,
     MESSAGING_CHANNEL,
     COMMUNICATION_CHANNEL,
+    WORKFLOW,
+    WORKFLOW_EXECUTOR,
 )
 """The kinds that agentos knows more of than their name."""

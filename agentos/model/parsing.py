@@ -192,12 +192,16 @@ def _validator(schema: str) -> Any:
 
 
 def _without_editors_part(schema: Any) -> Any:
-    """Return a schema without what it says of curated packs' options: each pack says that itself, and fails alone."""
+    """Return a schema without what others check as well, and tell better.
+
+    What it says of curated packs' options, each pack says itself, and fails alone. That a task of a workflow has one
+    action is told with all that is wrong with the workflow.
+    """
     definitions = schema["$defs"]
-    if "allOf" not in definitions.get("pack", ()):
-        return schema
-    pack = {key: value for key, value in definitions["pack"].items() if key != "allOf"}
-    return {**schema, "$defs": {**definitions, "pack": pack}}
+    for name, key in (("pack", "allOf"), ("workflowTask", "oneOf")):
+        kept = {part: value for part, value in definitions.get(name, {}).items() if part != key}
+        definitions = {**definitions, name: kept} if name in definitions else definitions
+    return {**schema, "$defs": definitions}
 
 
 @attrs.frozen

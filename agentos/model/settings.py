@@ -3,7 +3,7 @@
 What the host gives counts, else what its manifest says, else the default.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from agentos.model.field_checks import frozen_mapping
 from agentos.model.parsing import camel, show_path
 from agentos.model.persona import Persona
 from agentos.model.principal import Principal
+from agentos.model.workflow_definition import WorkflowDefinition, problems_of_workflow, structure_workflow
 
 UNSET: Any = attrs.NOTHING
 """Stands for a value that was not given, so that a default can be told from the same value given."""
@@ -90,6 +91,8 @@ class Settings:
     """The personas that the manifest says, by id."""
     channels: Mapping[str, ChannelSettings] = attrs.field(factory=dict, converter=frozen_mapping)
     """The channels that the manifest turns on, by id."""
+    workflows: Mapping[str, WorkflowDefinition] = attrs.field(factory=dict, converter=frozen_mapping)
+    """The workflows that the manifest says as data, by id."""
     given: frozenset[str] = attrs.field(default=frozenset(), eq=False)
     """The names of those that were given; the others are defaults."""
 
@@ -131,6 +134,8 @@ def structure_settings(data: Mapping[str, Any], base: Path | None) -> Settings:
         values["personas"] = {id: _persona(id, raw) for id, raw in values["personas"].items()}
     if "channels" in values:
         values["channels"] = {id: _channel(id, raw) for id, raw in values["channels"].items()}
+    if "workflows" in values:
+        values["workflows"] = {id: structure_workflow(id, raw) for id, raw in values["workflows"].items()}
     return Settings().overlaid(**values)
 
 
@@ -144,7 +149,15 @@ def problems_of_settings(data: Any) -> list[Problem]:
                 made(id, raw if isinstance(raw, dict) else {})
             except (TypeError, ValueError) as error:
                 problems.append(Problem(show_path((key, id)), str(error)))
-    return problems
+    return [*problems, *_problems_of_workflows(data)]
+
+
+def _problems_of_workflows(data: Any) -> Iterator[Problem]:
+    named = data.get("workflows") if isinstance(data, dict) else None
+    for id, raw in named.items() if isinstance(named, dict) else ():
+        place = show_path(("workflows", id))
+        for one in problems_of_workflow(id, raw):
+            yield Problem(".".join(part for part in (place, one.path) if part), one.message)
 
 
 def _principal(id: str, raw: Mapping[str, Any]) -> Principal:

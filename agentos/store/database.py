@@ -46,6 +46,11 @@ class Store:
         return f"<Store at {self._place.shown}>"
 
     @property
+    def place(self) -> StorePlace:
+        """Return where it keeps its data."""
+        return self._place
+
+    @property
     def is_durable(self) -> bool:
         """Tell whether what is stored outlives the process."""
         return self._place.is_durable

@@ -198,7 +198,72 @@ _BUS = (
 )
 """What hosts tell one another and is too large for a notification."""
 
-STEPS: tuple[Step, ...] = (_FIRST, _FLAGS, _TURNS, _DECLARATIONS, _CHANNELS, _BUS)
+_WORKFLOWS = (
+    """CREATE TABLE workflow_runs (
+        id TEXT NOT NULL PRIMARY KEY,
+        workflow TEXT NOT NULL,
+        version TEXT NOT NULL,
+        run_key TEXT,
+        parent TEXT,
+        data TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT,
+        result TEXT,
+        ending TEXT,
+        wants TEXT,
+        decisions TEXT,
+        owner TEXT,
+        fence BIGINT NOT NULL,
+        segment BIGINT NOT NULL,
+        deadline DOUBLE PRECISION,
+        created_at DOUBLE PRECISION NOT NULL,
+        updated_at DOUBLE PRECISION NOT NULL,
+        seal TEXT NOT NULL,
+        UNIQUE (workflow, run_key)
+    )""",
+    "CREATE INDEX ix_workflow_runs_state ON workflow_runs (state)",
+    "CREATE INDEX ix_workflow_runs_parent ON workflow_runs (parent)",
+    "CREATE INDEX ix_workflow_runs_created_at ON workflow_runs (created_at)",
+    """CREATE TABLE workflow_waits (
+        run TEXT NOT NULL,
+        step TEXT NOT NULL,
+        name TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        ref TEXT,
+        due_at DOUBLE PRECISION,
+        since DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (run, step)
+    )""",
+    "CREATE INDEX ix_workflow_waits_due_at ON workflow_waits (due_at)",
+    "CREATE INDEX ix_workflow_waits_kind ON workflow_waits (kind, ref)",
+    """CREATE TABLE workflow_signals (
+        id TEXT NOT NULL PRIMARY KEY,
+        run TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        position BIGINT NOT NULL,
+        taken_by TEXT,
+        seal TEXT NOT NULL
+    )""",
+    "CREATE INDEX ix_workflow_signals_run ON workflow_signals (run, name)",
+    "CREATE INDEX ix_workflow_signals_taken_by ON workflow_signals (taken_by)",
+    """CREATE TABLE workflow_hosts (
+        owner TEXT NOT NULL PRIMARY KEY,
+        beat BIGINT NOT NULL
+    )""",
+    """CREATE TABLE workflow_schedules (
+        id TEXT NOT NULL PRIMARY KEY,
+        workflow TEXT NOT NULL,
+        data TEXT NOT NULL,
+        next_at DOUBLE PRECISION NOT NULL,
+        last_at DOUBLE PRECISION,
+        seal TEXT NOT NULL
+    )""",
+    "CREATE INDEX ix_workflow_schedules_next_at ON workflow_schedules (next_at)",
+)
+"""Runs of workflows: what they are, who has them, and what they wait for. Their steps are DBOS's."""
+
+STEPS: tuple[Step, ...] = (_FIRST, _FLAGS, _TURNS, _DECLARATIONS, _CHANNELS, _BUS, _WORKFLOWS)
 
 
 async def check(database: Database, steps: Sequence[Step] = STEPS) -> int:

@@ -190,6 +190,70 @@ bus_messages = Table(
     _required("created_at", DOUBLE_PRECISION, index=True),
 )
 
+workflow_runs = Table(
+    "workflow_runs",
+    metadata,
+    _key("id"),
+    _required("workflow"),
+    _required("version"),
+    Column("run_key", Text),
+    Column("parent", Text, index=True),
+    _required("data"),
+    _required("state", index=True),
+    Column("reason", Text),
+    Column("result", Text),
+    Column("ending", Text),
+    Column("wants", Text),
+    Column("decisions", Text),
+    Column("owner", Text),
+    _required("fence", BigInteger),
+    _required("segment", BigInteger),
+    Column("deadline", DOUBLE_PRECISION),
+    _required("created_at", DOUBLE_PRECISION, index=True),
+    _required("updated_at", DOUBLE_PRECISION),
+    _required("seal"),
+    UniqueConstraint("workflow", "run_key"),
+)
+
+workflow_waits = Table(
+    "workflow_waits",
+    metadata,
+    _key("run"),
+    _key("step"),
+    _required("name"),
+    _required("kind"),
+    Column("ref", Text),
+    Column("due_at", DOUBLE_PRECISION, index=True),
+    _required("since", DOUBLE_PRECISION),
+    Index("ix_workflow_waits_kind", "kind", "ref"),
+)
+
+workflow_signals = Table(
+    "workflow_signals",
+    metadata,
+    _key("id"),
+    _required("run"),
+    _required("name"),
+    _required("value"),
+    _required("position", BigInteger),
+    Column("taken_by", Text, index=True),
+    _required("seal"),
+    Index("ix_workflow_signals_run", "run", "name"),
+)
+
+workflow_hosts = Table("workflow_hosts", metadata, _key("owner"), _required("beat", BigInteger))
+
+workflow_schedules = Table(
+    "workflow_schedules",
+    metadata,
+    _key("id"),
+    _required("workflow"),
+    _required("data"),
+    _required("next_at", DOUBLE_PRECISION, index=True),
+    Column("last_at", DOUBLE_PRECISION),
+    _required("seal"),
+)
+
 audit = Table(
     "audit",
     metadata,

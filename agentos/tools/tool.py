@@ -95,6 +95,8 @@ class Tool:
     toolset: "Toolset | None" = attrs.field(default=None, repr=False)
     inherits: bool = attrs.field(default=False, repr=False)
     """Its input schema is that of the tool beneath it: what it is called with, `context.below()` hands on."""
+    is_hidden: bool = attrs.field(default=False, repr=False)
+    """It is called by who knows its name and offered to nobody: for tools of agentos itself."""
     function: Callable[..., Any] | None = attrs.field(default=None, repr=False)
     """The function that `@tool` was put on; calling the tool calls it."""
 

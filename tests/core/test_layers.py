@@ -19,7 +19,7 @@ LAYERS = [
     # From the bottom to the top. A module imports what is beneath it, and its own room.
     *("errors", "_version", "base", "web", "schema", "model", "processes", "rules", "store", "stacks", "secrets"),
     *("loading", "extensions", "tools", "access", "openapi", "payloads", "guards", "calls", "kinds", "bus", "workers"),
-    *("interop", "turn", "channels", "mcp", "checks", "host", "testing", "cli"),
+    *("interop", "turn", "workflows", "channels", "mcp", "checks", "host", "testing", "cli"),
 ]
 RANKS = {name: rank for rank, name in enumerate(LAYERS)}
 FACADE = "agentos"

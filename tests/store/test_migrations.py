@@ -246,6 +246,7 @@ async def test_the_tables_have_the_names_that_are_documented(store):
     assert names == {
         *("agentos_schema", "proposals", "grants", "idempotency", "pins", "flags", "audit", "audit_head"),
         *("declarations", "turns", "channel_inbox", "channel_outbox", "bus_messages"),
+        *("workflow_runs", "workflow_waits", "workflow_signals", "workflow_hosts", "workflow_schedules"),
     }
 
 

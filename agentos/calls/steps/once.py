@@ -23,11 +23,14 @@ async def _once(invocation: Invocation, next: Next, key: Key) -> ToolResult:
     may_repeat = tool.idempotent or tool.effect == "read"
     proposal = None if approval is None else approval.proposal
     try:
-        earlier = await access.idempotency.begin(key, invocation.arguments, may_repeat=may_repeat, proposal=proposal)
+        earlier = await access.idempotency.begin(
+            key, invocation.arguments, may_repeat=may_repeat, proposal=proposal, only_if=invocation.only_if
+        )
     except StoreError as error:
         return store_unwritable(invocation, error)
     if isinstance(earlier, Conflict):
-        return invocation.failure("Refused", earlier.reason)
+        said = {"unknown": earlier.is_unknown, "lost": earlier.is_lost}
+        return invocation.failure("Refused", earlier.reason, {name: True for name, is_so in said.items() if is_so})
     if earlier is not None:
         invocation.is_recorded = True
         access.audit.note("call", snapshot(invocation.arguments), **invocation.facts(), replayed=True)

@@ -61,7 +61,7 @@ async def list_(app: App) -> None:
 @run_async
 async def run(app: App) -> None:
     """Run the channels that the manifest turns on, until interrupted. `agentos serve` runs them as well."""
-    async with working_host(app) as host:
+    async with working_host(app, carry_workflows=True) as host:
         if not (on := turned_on(app)):
             raise Fail("no channel is turned on", code=UNUSABLE, hint="[channels.<id>] in the manifest turns one on")
         await start_channels(app, host)

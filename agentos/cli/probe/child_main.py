@@ -22,6 +22,7 @@ from agentos.cli.store_records import Records, is_there
 from agentos.cli.terminal.output import plain
 from agentos.errors import AgentOSError, StoreError
 from agentos.kinds.persona import persona_entries
+from agentos.kinds.workflow import workflow_entries
 from agentos.model.declared_options import option_rows
 from agentos.model.extension_pack import ExtensionPack
 from agentos.model.report import PackOutcome
@@ -47,7 +48,7 @@ async def probe(request: Mapping[str, Any], tell: Tell, mark: Callable[[], None]
         outcome = await manager.load(entry)
         tell("done", index=index, **_outcome(manager, outcome, entry.label, lint=request["lint"]))
     settings = config.manifest.settings
-    for entry in persona_entries(settings.personas):
+    for entry in [*persona_entries(settings.personas), *workflow_entries(settings.workflows)]:
         await manager.load(entry)
     granted = await memory.grants.list() if fault is None and not locks and is_there(store) else []
     named = NamedThings(
