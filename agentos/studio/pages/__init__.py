@@ -1,0 +1,6 @@
+"""The pages of the studio, in the order of its navigation: one module each."""
+
+from agentos.studio.page import Page
+from agentos.studio.pages.stacks import STACKS
+
+PAGES: tuple[Page, ...] = (STACKS,)

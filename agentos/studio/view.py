@@ -1,0 +1,100 @@
+"""A request for a page: for whom, what was asked, and how it is answered."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import attrs
+from jinja2 import Environment
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from agentos.model.principal import SYSTEM, Principal
+from agentos.studio.page import Page
+from agentos.studio.sign_in import StudioSession, is_operator
+
+if TYPE_CHECKING:
+    from agentos.host import AgentOS
+    from agentos.studio.live_events import LiveEvents
+
+FIELDS_LIMIT = 5_000
+"""How many fields a form may have."""
+
+
+@attrs.frozen(kw_only=True)
+class PageView:
+    """One request of somebody who is signed in."""
+
+    request: Request
+    host: "AgentOS"
+    live: "LiveEvents"
+    principal: Principal
+    session: StudioSession
+    page: Page
+    navigation: Sequence[tuple[str, Sequence[Page]]]
+    """The pages that this principal may see, by their groups."""
+    templates: Environment
+    settings: Mapping[str, Any]
+    """What whoever starts the studio says of it, such as the endpoint of a model."""
+
+    @property
+    def is_operator(self) -> bool:
+        """Tell whether what is the host's may be seen and changed."""
+        return is_operator(self.principal)
+
+    @property
+    def by(self) -> Principal | None:
+        """Return who decides, as the command says it: nobody is named where the host itself does."""
+        return None if self.principal == SYSTEM else self.principal
+
+    @property
+    def wants_part(self) -> bool:
+        """Tell whether htmx asks, which puts a part into the page."""
+        return self.request.headers.get("hx-request") == "true" and (
+            self.request.headers.get("hx-history-restore-request") != "true"
+        )
+
+    def asked(self, name: str, default: str = "") -> str:
+        """Return what the address says of *name*."""
+        return self.request.query_params.get(name, default)
+
+    def path(self, name: str) -> str:
+        """Return a part of the address that names something."""
+        return str(self.request.path_params[name])
+
+    async def form(self) -> Mapping[str, str]:
+        """Return the fields of a submitted form; of a name that is there several times, the last."""
+        return dict(await self.fields())
+
+    async def fields(self) -> list[tuple[str, str]]:
+        """Return the fields of a submitted form, in their order."""
+        form = await self.request.form(max_files=0, max_fields=FIELDS_LIMIT, max_part_size=1024 * 1024)
+        return [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+
+    def address(self, path: str, **query: Any) -> str:
+        """Return the address of *path* within the studio, wherever it is mounted."""
+        said = {name: value for name, value in query.items() if value not in (None, "", ())}
+        rest = f"?{urlencode(said, doseq=True)}" if said else ""
+        return f"{self.request.scope.get('root_path', '')}{path}{rest}"
+
+    def whole(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Answer with a whole page."""
+        return HTMLResponse(self.markup(template, **values), status)
+
+    def part(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Answer with a part, for htmx to put into the page."""
+        return HTMLResponse(self.markup(f"parts/{template}", **values), status)
+
+    def markup(self, template: str, **values: Any) -> str:
+        """Return what a template makes of *values*."""
+        return self.templates.get_template(template).render(view=self, page=self.page, **values)
+
+    def go(self, path: str, **query: Any) -> Response:
+        """Send the browser on, after a change."""
+        return RedirectResponse(self.address(path, **query), 303)
+
+    def told(self, response: Response, *topics: str) -> Response:
+        """Let parts of the page that show *topics* be fetched anew once *response* is there."""
+        response.headers["HX-Trigger"] = json.dumps({f"studio:{topic}": True for topic in topics})
+        return response
