@@ -91,6 +91,7 @@ from agentos.loading.curated import create_curated_manifest as create_curated_ma
 from agentos.model.channels import ChannelMessage as ChannelMessage
 from agentos.model.descriptor import Descriptor as Descriptor
 from agentos.model.descriptor import SecretRequirement as SecretRequirement
+from agentos.model.display import Display as Display
 from agentos.model.extension_pack import ExtensionPack as ExtensionPack
 from agentos.model.guarding import GuardAction as GuardAction
 from agentos.model.guarding import GuardedCall as GuardedCall
