@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import json
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ import attrs
 from jinja2 import Environment
 from starlette.responses import Response, StreamingResponse
 
+from agentos.access.proposals import Proposal
 from agentos.base.foreign import Border
 from agentos.extensions.event import Event
 from agentos.model.principal import Principal
@@ -37,6 +38,7 @@ _TICK: Final = 0.25
 _HEARTBEAT: Final = 15.0
 _LOOK: Final = 0.5
 """After how many seconds it is looked for what waits for approval, also in other hosts on the store."""
+_WAITED: Final = 200
 _ROWS: Final = 50
 """How many rows one message has at most."""
 _TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -104,6 +106,8 @@ class LiveEvents:
         self._woken = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._waiting: Any = None
+        self.waited: deque[str] = deque(maxlen=_WAITED)
+        """The ids of proposals that were seen waiting, the latest at the end."""
 
     # -- hearing -----------------------------------------------------------------------------------------------
 
@@ -204,13 +208,19 @@ class LiveEvents:
         """Notice what waits, as long as somebody looks: other hosts on the store tell nobody here."""
         while True:
             with Border() as border:
-                waiting = [(one.id, one.state) for one in await self._host.approvals.pending()]
+                self.note_waiting(found := await self._host.approvals.pending())
+                waiting = [one.id for one in found]
                 if waiting != self._waiting:
                     self._waiting = waiting
                     self.mark("approvals")
             if border.error is not None:
                 self._host.extensions.logger.warning("what waits for approval can't be read: %s", border.error)
             await asyncio.sleep(_LOOK)
+
+    def note_waiting(self, proposals: Iterable[Proposal]) -> None:
+        """Remember what waits, so that pages can show what became of it."""
+        known = set(self.waited)
+        self.waited.extend(one.id for one in proposals if one.id not in known)
 
     async def next_event(self, after: int) -> bool:
         """Wait until something happened since *after*; False if nothing did for as long as a heartbeat lasts."""

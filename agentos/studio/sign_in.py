@@ -45,6 +45,8 @@ class StudioSession:
     secret: bytes = attrs.field(repr=False, factory=lambda: secrets.token_bytes(32))
     """What the tokens of its forms are made of."""
     streams: int = 0
+    notice: str = ""
+    """What the last change came to, until the next page shows it."""
 
     def form_token(self) -> str:
         """Return a token for a form: another one each time, so that compression does not give it away."""

@@ -1,9 +1,8 @@
 """A request for a page: for whom, what was asked, and how it is answered."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import attrs
 from jinja2 import Environment
@@ -37,6 +36,8 @@ class PageView:
     templates: Environment
     settings: Mapping[str, Any]
     """What whoever starts the studio says of it, such as the endpoint of a model."""
+    notice: str = ""
+    """What a change came to, for whoever made it."""
 
     @property
     def is_operator(self) -> bool:
@@ -56,7 +57,10 @@ class PageView:
         )
 
     def asked(self, name: str, default: str = "") -> str:
-        """Return what the address says of *name*."""
+        """Return what the address says of *name*: for a change, the address of the page that it was made on."""
+        if self.request.method == "POST":
+            page = urlsplit(self.request.headers.get("hx-current-url", ""))
+            return parse_qs(page.query, max_num_fields=50).get(name, [default])[0]
         return self.request.query_params.get(name, default)
 
     def path(self, name: str) -> str:
@@ -80,7 +84,10 @@ class PageView:
 
     def whole(self, template: str, status: int = 200, **values: Any) -> Response:
         """Answer with a whole page."""
-        return HTMLResponse(self.markup(template, **values), status)
+        notice = self.notice
+        if not notice and not self.wants_part:
+            notice, self.session.notice = self.session.notice, ""
+        return HTMLResponse(self.markup(template, notice=notice, **values), status)
 
     def part(self, template: str, status: int = 200, **values: Any) -> Response:
         """Answer with a part, for htmx to put into the page."""
@@ -94,7 +101,10 @@ class PageView:
         """Send the browser on, after a change."""
         return RedirectResponse(self.address(path, **query), 303)
 
-    def told(self, response: Response, *topics: str) -> Response:
-        """Let parts of the page that show *topics* be fetched anew once *response* is there."""
-        response.headers["HX-Trigger"] = json.dumps({f"studio:{topic}": True for topic in topics})
-        return response
+    async def changed(self, notice: str) -> Response:
+        """Answer to a change: with the page as it is now, and with what the change came to."""
+        if self.wants_part:
+            response: Response = await self.page.show(attrs.evolve(self, notice=notice))
+            return response
+        self.session.notice = notice
+        return self.go(f"/{self.page.id}")

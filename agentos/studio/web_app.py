@@ -242,6 +242,8 @@ async def _contained(view: PageView, answer: Answering) -> Response:
 
 
 def _problem(view: PageView, status: int, title: str, message: str) -> Response:
-    if view.wants_part:
-        return view.part("problem.html", status, title=title, message=message)
-    return view.whole("problem.html", status, title=title, message=message)
+    if not view.wants_part:
+        return view.whole("problem.html", status, title=title, message=message)
+    response = view.part("problem.html", status, title=title, message=message)
+    response.headers.update({"HX-Retarget": "#notice", "HX-Reswap": "innerHTML", "HX-Reselect": ".problem"})
+    return response

@@ -33,6 +33,16 @@
     }
   }));
 
+  // -- what waits: it loses its buttons when it expires, and stays as it is while somebody edits it
+  setInterval(() => {
+    for (const one of $$("[data-expires]")) if (new Date(one.dataset.expires) < new Date()) one.classList.add("expired");
+  }, 500);
+  document.addEventListener("input", (event) => event.target.closest?.("[data-expires]")?.setAttribute("hx-morph-skip", ""));
+  document.addEventListener("toggle", (event) => {
+    const one = event.target.closest?.("[data-expires]");
+    if (one) one.toggleAttribute("hx-morph-skip", Boolean($("details[open]", one)));
+  }, true);
+
   // -- live calls: newest on top, a bounded number of rows, and none while it is paused
   const ROWS = 200;
   const paused = [];
