@@ -231,6 +231,8 @@ def _with_choice(field: FormField, shape: Shape | None, shapes: list[Shape]) -> 
     options += [FieldOption(one.key, one.label) for one in shapes]
     options += [FieldOption("json", "JSON")] if is_json else []
     key = "" if shape is None else shape.key
+    if shape is not None and (shape.kind == "null" or (shape.kind == "choice" and len(shape.choices) == 1)):
+        field = attrs.evolve(field, control="hidden", value="null" if shape.kind == "null" else "0", options=())
     return attrs.evolve(field, shapes=tuple(options), shape=key)
 
 
