@@ -101,6 +101,14 @@ class PageView:
         """Send the browser on, after a change."""
         return RedirectResponse(self.address(path, **query), 303)
 
+    def problem(self, title: str, message: str, status: int = 409) -> Response:
+        """Say what did not work: in the page that asked for it, or on a page of its own."""
+        if not self.wants_part:
+            return self.whole("problem.html", status, title=title, message=message)
+        response = self.part("problem.html", status, title=title, message=message)
+        response.headers.update({"HX-Retarget": "#notice", "HX-Reswap": "innerHTML", "HX-Reselect": ".problem"})
+        return response
+
     async def changed(self, notice: str) -> Response:
         """Answer to a change: with the page as it is now, and with what the change came to."""
         if self.wants_part:

@@ -127,9 +127,9 @@ class _Studio:
                 return self._to_sign_in(request)
             view = self._view(request, page, session, principal)
             if (page.is_for_operators and not view.is_operator) or not page.is_there(self._host):
-                return _problem(view, 403, f"{principal.id} may not see this", "It is for operators of this host.")
+                return view.problem(f"{principal.id} may not see this", "It is for operators of this host.", 403)
             if request.method == "POST" and not await _is_own_form(request, session):
-                return _problem(view, 403, "Nothing was changed", "The form is of another session; load the page anew.")
+                return view.problem("Nothing was changed", "The form is of another session; load the page anew.", 403)
             return await _contained(view, answer)
 
         return respond
@@ -238,12 +238,4 @@ async def _contained(view: PageView, answer: Answering) -> Response:
     try:
         return await answer(view)
     except (AgentOSError, PinError) as error:
-        return _problem(view, 409, "That did not work", view.host.extensions.masker.mask(str(error)))
-
-
-def _problem(view: PageView, status: int, title: str, message: str) -> Response:
-    if not view.wants_part:
-        return view.whole("problem.html", status, title=title, message=message)
-    response = view.part("problem.html", status, title=title, message=message)
-    response.headers.update({"HX-Retarget": "#notice", "HX-Reswap": "innerHTML", "HX-Reselect": ".problem"})
-    return response
+        return view.problem("That did not work", str(error))
