@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from agentos.secrets.masking import Masker
+from agentos.studio.safe_markdown import safe_markdown
 
 TEXT_LIMIT: Final = 20_000
 """How many characters of one text a page shows."""
@@ -31,6 +32,7 @@ def templates(masker: Masker) -> Environment:
     environment.filters.update(
         moment=moment, took=took, json=as_json, cut=cut, words=words, count=counted, first_line=first_line
     )
+    environment.filters["markdown"] = lambda text: safe_markdown(masker.mask(str(text)))
     environment.policies["json.dumps_function"] = as_json
     return environment
 

@@ -212,7 +212,9 @@ class _Reading:
         if shape.kind == "json":
             return BLANK if plain in (ABSENT, BLANK) else plain
         if shape.kind == "object" and isinstance(plain, dict):
-            return {name: one for name, one in plain.items() if not _is_of_another(one, shape.members.get(name))}
+            kept = {name: one for name, one in plain.items() if not _is_of_another(one, shape.members.get(name))}
+            missing = {name: _constant(shape.members[name]) for name in shape.required if name not in kept}
+            return {**{name: one for name, one in missing.items() if one is not BLANK}, **kept}
         if shape.kind == "array":
             return plain if isinstance(plain, list) else BLANK
         if shape.kind == "text" and plain not in (ABSENT, BLANK) and plain is not None:
@@ -251,7 +253,7 @@ def _scalar(shape: Shape, text: str, is_required: bool) -> Any:
     """Return the value that the text of a control means."""
     missing = BLANK if is_required else ABSENT
     if shape.kind == "null":
-        return None if is_required or text else ABSENT
+        return None if text else missing
     if not text.strip():
         return missing
     match shape.kind:
@@ -308,8 +310,14 @@ def _is_said(entry: Any) -> bool:
 
 def _is_of_another(value: Any, schema: Any) -> bool:
     """Tell whether a value is the constant of another shape: it is left out when the shape changes."""
+    constant = _constant(schema)
+    return constant is not BLANK and exactly(value) != exactly(constant)
+
+
+def _constant(schema: Any) -> Any:
+    """Return the only value that a schema takes; BLANK if it takes others as well."""
     choices = Shape(key="", kind="choice", label="", schema=schema).choices if isinstance(schema, dict) else []
-    return len(choices) == 1 and exactly(value) != exactly(choices[0])
+    return choices[0] if len(choices) == 1 else BLANK
 
 
 # -- entries into values -----------------------------------------------------------------------------------------------

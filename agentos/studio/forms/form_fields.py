@@ -181,23 +181,19 @@ class _Drawing:
 
     def _object(self, base: FormField, path: Parts, shape: Shape, value: Any, depth: int) -> FormField:
         members, rows = _members(shape, value)
-        fields = [
-            self._member(base, path, member, schema, members.get(member, ABSENT), member in shape.required, depth)
-            for member, schema in shape.members.items()
-        ]
+        missing = BLANK if value is BLANK else ABSENT
+        fields = []
+        for member, schema in shape.members.items():
+            place = _Place(label=member, is_required=member in shape.required)
+            entry = members.get(member, missing if place.is_required else ABSENT)
+            name = step_name(base.name, member)
+            fields.append(self.field(name, (*path, member), schema, entry, place, depth + 1))
         rest = {} if shape.rest is False else shape.rest
         for index, row in enumerate(rows):
             place = _Place(label=row.key or "value", key=row.key, can_remove=True)
             name = f"{base.name}/*{index}"
             fields.append(self.field(name, (*path, row.key), rest, row.entry, place, depth + 1))
         return attrs.evolve(base, control="object", fields=tuple(fields), can_add=shape.rest is not False)
-
-    def _member(
-        self, base: FormField, path: Parts, member: str, schema: Any, entry: Any, is_required: bool, depth: int
-    ) -> FormField:
-        place = _Place(label=member, is_required=is_required)
-        entry = BLANK if is_required and entry is ABSENT else entry
-        return self.field(step_name(base.name, member), (*path, member), schema, entry, place, depth + 1)
 
     def _item(self, base: FormField, path: Parts, shape: Shape, index: int, entry: Any, depth: int) -> FormField:
         place = _Place(label=f"{base.label} {index + 1}".strip(), can_remove=True)
@@ -230,10 +226,13 @@ def _with_choice(field: FormField, shape: Shape | None, shapes: list[Shape]) -> 
             return attrs.evolve(field, can_add=True)
         is_optional_part = not field.is_required and field.control in ("object", "array")
         return attrs.evolve(field, shape="json" if is_json else None, can_remove=field.can_remove or is_optional_part)
-    options = [FieldOption("", "left out")] if not field.is_required else []
+    is_open = not field.is_required or shape is None
+    options = [FieldOption("", "choose" if field.is_required else "left out")] if is_open else []
     options += [FieldOption(one.key, one.label) for one in shapes]
     options += [FieldOption("json", "JSON")] if is_json else []
     key = "" if shape is None else shape.key
+    if shape is not None and (shape.kind == "null" or (shape.kind == "choice" and len(shape.choices) == 1)):
+        field = attrs.evolve(field, control="hidden", value="null" if shape.kind == "null" else "0", options=())
     return attrs.evolve(field, shapes=tuple(options), shape=key)
 
 
@@ -288,9 +287,9 @@ def _none(base: FormField) -> tuple[FieldOption, ...]:
 
 
 def _null_field(base: FormField, value: Any) -> FormField:
-    if base.is_required:
+    if base.is_required and value is not ABSENT:
         return attrs.evolve(base, control="hidden", value="null")
-    options = (FieldOption("", "left out"), FieldOption("null", "nothing (null)"))
+    options = (*_none(base), FieldOption("null", "nothing (null)"))
     return attrs.evolve(base, control="select", options=options, value="null" if value is None else "")
 
 
@@ -299,7 +298,7 @@ def _choice_field(base: FormField, shape: Shape, value: Any) -> FormField:
     labels = [one if isinstance(one, str) else exactly(one) for one in shape.choices]
     is_read = not isinstance(value, _Raw) and value not in (ABSENT, BLANK)
     place = str(choices.index(exactly(value))) if is_read and exactly(value) in choices else ""
-    if len(choices) == 1 and base.is_required:
+    if len(choices) == 1 and base.is_required and value is not ABSENT:
         return attrs.evolve(base, control="hidden", value="0", default=labels[0][:_SHOWN])
     listed = tuple(FieldOption(str(index), label[:_SHOWN] or '""') for index, label in enumerate(labels))
     return attrs.evolve(base, control="select", options=(*_none(base), *listed), value=place)
