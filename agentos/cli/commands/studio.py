@@ -39,7 +39,7 @@ class StudioOptions:
     type=click.IntRange(0, 65535),
     default=PORT,
     show_default=True,
-    help="Where to listen; 0 takes a free one.",
+    help="0 takes a free one.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the link and open nothing.")
 @click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="The address to listen at.")
@@ -47,7 +47,7 @@ class StudioOptions:
 @click.option("--tls-cert", type=_file, metavar="FILE", help="The certificate for https.")
 @click.option("--tls-key", type=_file, metavar="FILE", help="The key of the certificate.")
 @pass_app
-def studio(app: App, no_browser: bool, **options: Any) -> None:
+def studio(app: App, /, no_browser: bool, **options: Any) -> None:
     """Open agentos in a browser: stacks, packs, tools, approvals, live calls, and the rest of the command.
 
     The link that is printed lets in, for --principal or else for the host itself; who has it may do what that may do.
