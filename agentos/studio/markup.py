@@ -58,6 +58,8 @@ def took(seconds: float | None) -> str:
     """Put a duration into words."""
     if seconds is None:
         return ""
+    if seconds < 0.0001:  # noqa: PLR2004 - what a clock tells
+        return "no time"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"  # noqa: PLR2004
     return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)} min {int(seconds % 60)} s"  # noqa: PLR2004

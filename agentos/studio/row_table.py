@@ -41,7 +41,7 @@ class RowForm:
 
 
 @attrs.frozen(kw_only=True)
-class Row:
+class TableRow:
     """One row: its cells, what it has beneath, and what can be done."""
 
     cells: Sequence[Cell]
@@ -74,7 +74,7 @@ class TableChoice:
 def table(
     view: PageView,
     columns: Sequence[str],
-    rows: Iterable[Row],
+    rows: Iterable[TableRow],
     *,
     empty: str,
     choices: Sequence[TableChoice] = (),

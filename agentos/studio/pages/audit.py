@@ -8,7 +8,7 @@ from starlette.responses import Response
 from agentos.access.audit import Audit, AuditRecord
 from agentos.studio.markup import first_line
 from agentos.studio.page import Page
-from agentos.studio.row_table import ROWS_SHOWN, Cell, Row, TableChoice, table
+from agentos.studio.row_table import ROWS_SHOWN, Cell, TableChoice, TableRow, table
 from agentos.studio.view import PageView
 
 _PAGE: Final = 1_000
@@ -62,9 +62,9 @@ def _texts(record: AuditRecord) -> Iterator[str]:
             yield str(record.data[name])
 
 
-def _row(record: AuditRecord) -> Row:
+def _row(record: AuditRecord) -> TableRow:
     data = record.data
-    return Row(
+    return TableRow(
         cells=(
             Cell(record.seq),
             Cell(record.at, "time"),

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from agentos.channels.channel_router import ChannelInfo, DeadLetter
 from agentos.studio.page import Page
-from agentos.studio.row_table import Cell, Row, RowForm, table
+from agentos.studio.row_table import Cell, RowForm, TableRow, table
 from agentos.studio.view import PageView
 
 _COLUMNS = ("channel", "state", "pack", "answered by", "senders", "waiting", "to send", "letters")
@@ -23,17 +23,17 @@ async def show(view: PageView) -> Response:
     )
 
 
-def _row(one: ChannelInfo) -> Row:
+def _row(one: ChannelInfo) -> TableRow:
     state = "running" if one.is_running else "enabled" if one.is_on else "disabled"
     counts = (one.senders, one.waiting, one.to_send, one.letters)
-    return Row(
+    return TableRow(
         cells=(Cell(one.id), Cell(state, "state"), Cell(one.pack), Cell(one.answered_by), *map(Cell, counts)),
     )
 
 
-def _letter(one: DeadLetter) -> Row:
+def _letter(one: DeadLetter) -> TableRow:
     message = one.message
-    return Row(
+    return TableRow(
         cells=(
             Cell(message.channel),
             Cell(one.state, "state"),

@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from agentos.studio.page import Page
-from agentos.studio.row_table import Cell, Row, table
+from agentos.studio.row_table import Cell, TableRow, table
 from agentos.studio.view import PageView
 
 
@@ -11,7 +11,7 @@ async def show(view: PageView) -> Response:
     """Show what every check of the host found."""
     report = await view.host.check()
     rows = [
-        Row(
+        TableRow(
             cells=(Cell(one.level, "state"), Cell(one.about), Cell(one.message), Cell(one.cure, "wide")),
             traits={"level": one.level},
         )

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from agentos.access.grants import Grant, GrantError
 from agentos.studio.page import Page
-from agentos.studio.row_table import Cell, Row, RowForm, TableChoice, table
+from agentos.studio.row_table import Cell, RowForm, TableChoice, TableRow, table
 from agentos.studio.view import PageView
 
 _DECISIONS: Final = ("always", "once", "never")
@@ -28,14 +28,14 @@ async def show(view: PageView) -> Response:
     )
 
 
-def _row(grant: Grant) -> Row:
+def _row(grant: Grant) -> TableRow:
     where = "; ".join(
         [
             *([] if grant.arguments is None else [str(grant.arguments)]),
             *([] if grant.session is None else [f"in session {grant.session}"]),
         ]
     )
-    return Row(
+    return TableRow(
         cells=(
             Cell(grant.tool),
             Cell(grant.decision, "state"),

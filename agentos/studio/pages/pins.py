@@ -8,7 +8,7 @@ from starlette.responses import Response
 from agentos.access.pins import Pin
 from agentos.studio.page import Page
 from agentos.studio.pages.approvals import differences
-from agentos.studio.row_table import Cell, Row, table
+from agentos.studio.row_table import Cell, TableRow, table
 from agentos.studio.view import PageView
 
 
@@ -27,7 +27,7 @@ async def show(view: PageView) -> Response:
         HeldDefinition(pin, differences({"before": dict(pin.before), "after": dict(pin.data)}) or ()) for pin in pending
     ]
     rows = [
-        Row(
+        TableRow(
             cells=(
                 Cell(pin.tool),
                 Cell(pin.state, "state"),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from agentos.secrets.sources import DeclaredSecret
 from agentos.stacks.entry import Entry
 from agentos.studio.page import Page
-from agentos.studio.row_table import Cell, Row, TableChoice, table
+from agentos.studio.row_table import Cell, TableChoice, TableRow, table
 from agentos.studio.view import PageView
 
 
@@ -70,11 +70,11 @@ def _entries(view: PageView) -> Iterator[Entry]:
             yield from (entry for entry in registry.stack(id) if entry.descriptor.required_secrets)
 
 
-def _row(secret: NeededSecret) -> Row:
+def _row(secret: NeededSecret) -> TableRow:
     known, requirement = secret.found.definition, secret.found.requirement
     what = requirement.description or (known.description if known is not None else "")
     way = "" if secret.found.origin is not None else f"agentos secrets add {secret.id}"
-    return Row(
+    return TableRow(
         cells=(
             Cell(secret.id, "code"),
             Cell(secret.state, "state"),

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from agentos.model.isolation import MIB, WorkerInfo
 from agentos.studio.markup import counted, took
 from agentos.studio.page import Page
-from agentos.studio.row_table import Cell, Row, RowForm, table
+from agentos.studio.row_table import Cell, RowForm, TableRow, table
 from agentos.studio.view import PageView
 
 
@@ -22,12 +22,12 @@ async def show(view: PageView) -> Response:
     )
 
 
-def _row(view: PageView, one: WorkerInfo) -> Row:
+def _row(view: PageView, one: WorkerInfo) -> TableRow:
     said = [] if one.since is None else [f"for {took((datetime.now(UTC) - one.since).total_seconds())}"]
     said += [counted(one.restarts, "restart")] if one.restarts else []
     said += [counted(one.strikes, "strike")] if one.strikes else []
     lines = view.host.workers.logs(one.pack)
-    return Row(
+    return TableRow(
         cells=(
             Cell(one.pack),
             Cell(one.state.value.lower(), "state"),

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agentos.studio.page import Page
-from agentos.studio.row_table import Cell, Row, table
+from agentos.studio.row_table import Cell, TableRow, table
 from agentos.studio.view import PageView
 
 
@@ -24,10 +24,10 @@ async def show(view: PageView) -> Response:
     )
 
 
-def _rows(found: Iterable[Any]) -> Iterator[Row]:
+def _rows(found: Iterable[Any]) -> Iterator[TableRow]:
     for one in found:
         name = getattr(one, "id", None) or getattr(one, "name", None) or str(one)
-        yield Row(cells=(Cell(name), Cell(getattr(one, "description", ""), "wide")), detail=one)
+        yield TableRow(cells=(Cell(name), Cell(getattr(one, "description", ""), "wide")), detail=one)
 
 
 WORKFLOWS = Page(
