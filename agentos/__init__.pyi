@@ -149,6 +149,7 @@ from agentos.stacks.entry import EntryState as EntryState
 from agentos.stacks.entry import Explanation as Explanation
 from agentos.stacks.entry import LifecycleContext as LifecycleContext
 from agentos.stacks.registry import Registry as Registry
+from agentos.tools.displays import with_displays as with_displays
 from agentos.tools.fused_search import word_vectors as word_vectors
 from agentos.tools.lint.findings import Finding as Finding
 from agentos.tools.lint.findings import lint_pack as lint_pack

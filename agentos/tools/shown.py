@@ -297,6 +297,21 @@ class _Card:
             return {"kind": "text", "text": self.clip(text, TEXT_LIMIT, "the text")}
         return {"kind": "json", "text": self._dumped(output)}
 
+    def _columns_and_rows(self, output: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the table of an output that names its columns apart from its rows, as an answer of a database does."""
+        columns, rows = output.get("columns"), output.get("rows")
+        if not isinstance(columns, list) or not isinstance(rows, list):
+            return None
+        width = len(columns)
+        shown_rows = self._first(rows)
+        if not all(isinstance(one, str) for one in columns):
+            return None
+        if not all(isinstance(row, list) and len(row) == width for row in shown_rows):
+            return None
+        rest = {name: value for name, value in output.items() if name not in ("columns", "rows")}
+        plain = {name: value for name, value in rest.items() if not isinstance(value, Mapping | list | tuple)}
+        return {"facts": self._plain_facts(plain), **self._rows(columns, shown_rows, len(rows))}
+
     def _found_table(self) -> dict[str, Any] | None:
         """Return the rows in an output that has one list, or the facts of one that has none; None if it is neither."""
         output, schema = self._output, self._schema(self._info.output_schema)
@@ -304,6 +319,8 @@ class _Card:
             return self._table_of(output, self._schema(schema.get("items"))) if output else None
         if not isinstance(output, Mapping) or not output:
             return None
+        if (table := self._columns_and_rows(output)) is not None:
+            return table
         lists = [name for name, value in output.items() if isinstance(value, list | tuple) and value]
         plain = {name: value for name, value in output.items() if not isinstance(value, Mapping | list | tuple)}
         deeper = [name for name in output if name not in plain and output[name]]

@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentos import PUBLIC, Display, ExtensionPack, Media, Tool, ToolDefinitionError, ToolResult, lint_pack, tool
+from agentos import (
+    PUBLIC,
+    Display,
+    ExtensionPack,
+    Media,
+    Tool,
+    ToolDefinitionError,
+    ToolResult,
+    lint_pack,
+    tool,
+    with_displays,
+)
 from agentos.stacks.entry import EntryState
 from agentos.testing import make_host
 from agentos.tools.definition import definition_hash
@@ -135,6 +146,14 @@ def test_lint_names_what_is_in_no_schema(display, said):
     assert [one.message.removeprefix("its display names ") for one in found] == said
 
 
+def test_a_display_for_a_tool_that_is_not_there_is_refused():
+    made = Tool.from_schema(name="t", description="d", input_schema={}, effect="read", required_access=PUBLIC)
+
+    assert with_displays([made], {"t": Display("json")})[0].display == Display("json")
+    with pytest.raises(ToolDefinitionError, match="no tool of this name is offered; the tools are t"):
+        with_displays([made], {"tt": Display("json")})
+
+
 # -- as declared --------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +275,12 @@ def test_columns_stand_in_the_order_of_the_schema():
     card = of(HITS, output_schema={"type": "array", "items": items})
 
     assert card.columns == ("url", "title", "rank")
+
+
+def test_an_answer_of_a_database_names_its_columns_apart():
+    card = of({"columns": ["n", "sum"], "rows": [["a", 1], ["b", None]], "row_count": 2})
+
+    assert (card.columns, card.rows, card.facts) == (("n", "sum"), (("a", "1"), ("b", "null")), (("row_count", "2"),))
 
 
 def test_a_failure_says_why():

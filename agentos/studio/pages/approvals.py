@@ -1,7 +1,6 @@
 """What waits for a person: an inbox of calls, each with what would run, and the three answers."""
 
 import difflib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +10,9 @@ from starlette.responses import PlainTextResponse, Response
 
 from agentos.access.proposals import Proposal, ProposalError
 from agentos.model.tool_call import ToolResult
+from agentos.studio.forms.form_answers import submitted_form
+from agentos.studio.forms.form_entries import ROOT, entered_of
+from agentos.studio.forms.form_fields import FormField, form_of
 from agentos.studio.markup import as_json, cut
 from agentos.studio.page import Page
 from agentos.studio.view import PageView
@@ -46,11 +48,6 @@ class WaitingCall:
     def has_preview(self) -> bool:
         """Tell whether a dry run said more than the arguments."""
         return self.proposal.preview != self.proposal.arguments and self.proposal.preview is not None
-
-    @property
-    def written_arguments(self) -> str:
-        """Return the arguments as text that can be edited: whole, or not at all."""
-        return json.dumps(dict(self.proposal.arguments or {}), indent=2, ensure_ascii=False)
 
 
 async def show(view: PageView) -> Response:
@@ -149,14 +146,46 @@ async def reject(view: PageView) -> Response:
 
 async def edit(view: PageView) -> Response:
     """Put a proposal with other arguments in the place of one."""
-    proposal, form = await _own(view)
-    try:
-        arguments = json.loads(form.get("arguments", ""))
-    except ValueError as error:
-        raise ProposalError(f"the arguments are not valid JSON: {error}") from None
-    await view.host.approvals.edit(proposal.id, arguments, by=view.by)
+    proposal, _ = await _own(view)
+    submitted = submitted_form(_schema_of(view, proposal), await view.fields())
+    if not submitted.is_ready:
+        return _draw_again(view, proposal, submitted.form)
+    if not isinstance(submitted.arguments, dict):
+        raise ProposalError("the arguments are not valid JSON: expected an object")
+    await view.host.approvals.edit(proposal.id, submitted.arguments, by=view.by)
     view.live.mark("approvals")
     return await view.changed(f"The call of {proposal.tool} waits with other arguments.")
+
+
+def _schema_of(view: PageView, proposal: Proposal) -> Mapping[str, Any]:
+    """Return the schema of what a proposal calls; of a tool that is gone, one that takes any object."""
+    ready = view.host.tools.catalog.find(proposal.tool)
+    return {"type": "object"} if ready is None else ready.tool.input_schema
+
+
+async def change(view: PageView) -> Response:
+    """Show the form of a proposal's arguments, or draw it again after a change of its rows or shapes."""
+    proposal, _ = await _own(view)
+    fields = await view.fields()
+    schema = _schema_of(view, proposal)
+    is_new = not any(name == ROOT or name.startswith((f"{ROOT}/", f"{ROOT}:")) for name, _ in fields)
+    form = form_of(schema, dict(proposal.arguments or {}) if is_new else entered_of(schema, fields))
+    if view.wants_part and not is_new:
+        return view.part("schema_form.html", form=form, refresh=view.address("/approvals/form"))
+    return _draw_again(view, proposal, form)
+
+
+def _draw_again(view: PageView, proposal: Proposal, form: FormField) -> Response:
+    if view.wants_part:
+        drawn = view.part("proposal_form.html", proposal=proposal, form=form)
+        place = {
+            "HX-Retarget": f"#p-{proposal.id} details.edit",
+            "HX-Reswap": "outerHTML",
+            "HX-Reselect": "details.edit",
+        }
+        drawn.headers.update(place)
+        return drawn
+    return view.whole("proposal_form.html", proposal=proposal, form=form)
 
 
 APPROVALS = Page(
@@ -166,6 +195,6 @@ APPROVALS = Page(
     group="What happens",
     show=show,
     parts={"count": count},
-    changes={"approve": approve, "reject": reject, "edit": edit},
+    changes={"approve": approve, "reject": reject, "edit": edit, "form": change},
     is_for_operators=False,
 )

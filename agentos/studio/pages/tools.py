@@ -1,6 +1,5 @@
 """What can be called: the tools of whoever is signed in by pack, and each tried out."""
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,11 +11,15 @@ from agentos.access.audit import AuditRecord
 from agentos.errors import AgentOSError
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult
+from agentos.studio.forms.form_answers import submitted_form
+from agentos.studio.forms.form_entries import entered_of
+from agentos.studio.forms.form_fields import FormField, form_of
 from agentos.studio.page import Page
 from agentos.studio.pages.audit import newest_records
 from agentos.studio.view import PageView
 from agentos.tools.listing import ToolInfo
 from agentos.tools.ready import ReadyTool
+from agentos.tools.shown import Shown, shown
 
 _EFFECTS = ("read", "mutate", "destructive")
 _RECORDS = 2_000
@@ -86,8 +89,10 @@ class ToolFacts:
     access: Sequence[str]
     has_dry_run: bool
     records: Sequence[AuditRecord]
-    arguments: str = "{}"
-    """What the form holds."""
+    form: FormField = attrs.field(repr=False)
+    """What it is called with."""
+    tried: "TriedCall | None" = None
+    """What came of trying it."""
 
 
 def require_tool(view: PageView, name: str) -> ReadyTool:
@@ -112,26 +117,8 @@ async def tool_facts(view: PageView, name: str) -> ToolFacts:
         access=tuple(sorted(tool.required_access)) if isinstance(tool.required_access, tuple) else ("public",),
         has_dry_run=tool.dry_run is not None,
         records=records,
-        arguments=json.dumps(_example(tool.input_schema), indent=2),
+        form=form_of(tool.input_schema),
     )
-
-
-def _example(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments to begin with: what is required, with its default where there is one."""
-    members = schema.get("properties")
-    known = members if isinstance(members, Mapping) else {}
-    empty: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
-    found: dict[str, Any] = {}
-    for name in schema.get("required") or ():
-        said = known.get(name)
-        of = said if isinstance(said, Mapping) else {}
-        kind = of.get("type")
-        options = of.get("enum")
-        first = (
-            options[0] if isinstance(options, list) and options else empty.get(kind if isinstance(kind, str) else "")
-        )
-        found[name] = of.get("default", first)
-    return found
 
 
 # -- trying a tool -----------------------------------------------------------------------------------------------------
@@ -145,6 +132,9 @@ class TriedCall:
     is_dry: bool
     result: ToolResult
     records: Sequence[AuditRecord] = ()
+
+    card: Shown
+    """What is shown of the call and of its result."""
 
     @property
     def proposal(self) -> str | None:
@@ -171,23 +161,43 @@ async def tried(view: PageView, name: str, arguments: Any, *, is_dry: bool, as_w
     call = ToolCall(ready.qualified_id, arguments, id=id)
     tools = view.host.tools
     if is_dry:
-        return TriedCall(tool=name, is_dry=True, result=await tools.preview(call, as_whom))
+        preview = await tools.preview(call, as_whom)
+        card = shown(ready.info, _named(arguments), preview)
+        return TriedCall(tool=name, is_dry=True, result=preview, card=card)
     result = await tools.process_tool_call(call, as_whom, session={"id": "studio"})
     await view.host.audit.catch_up()
     fits = lambda record: record.data.get("call_id") == id  # noqa: E731 - a filter
     records = await newest_records(view.host.audit, fits, limit=3, most=_RECORDS)
-    return TriedCall(tool=name, is_dry=False, result=result, records=records)
+    card = shown(ready.info, _named(arguments), result)
+    return TriedCall(tool=name, is_dry=False, result=result, records=records, card=card)
+
+
+def _named(arguments: Any) -> Mapping[str, Any]:
+    return arguments if isinstance(arguments, Mapping) else {}
 
 
 async def run(view: PageView) -> Response:
-    """Try a tool: by its dry run, or in earnest."""
-    form = await view.form()
-    done = await tried(
-        view, form.get("of", ""), form.get("arguments", ""), is_dry=form.get("act") == "dry", as_whom=view.principal
-    )
+    """Try a tool: by its dry run, or in earnest. Arguments that do not fit come back in their form, each with why."""
+    fields = await view.fields()
+    given = dict(fields)
+    ready = require_tool(view, given.get("of", ""))
+    submitted = submitted_form(ready.tool.input_schema, fields)
+    done = None
+    if submitted.is_ready:
+        is_dry = given.get("act") == "dry"
+        done = await tried(view, given["of"], submitted.arguments, is_dry=is_dry, as_whom=view.principal)
+    facts = attrs.evolve(await tool_facts(view, given["of"]), form=submitted.form, tried=done)
     if view.wants_part:
-        return view.part("tried.html", tried=done)
-    return view.whole("tried.html", tried=done)
+        return view.part("try_form.html", tool=facts)
+    return view.whole("tried.html", tool=facts)
+
+
+async def form(view: PageView) -> Response:
+    """Draw a form again after a change of its rows or shapes; what is in it stays."""
+    fields = await view.fields()
+    schema = require_tool(view, dict(fields).get("of", "")).tool.input_schema
+    drawn = form_of(schema, entered_of(schema, fields))
+    return view.part("schema_form.html", form=drawn, refresh=view.address("/tools/form"))
 
 
 TOOLS = Page(
@@ -197,6 +207,6 @@ TOOLS = Page(
     group="What is there",
     show=show,
     parts={"one": one},
-    changes={"run": run},
+    changes={"run": run, "form": form},
     is_for_operators=False,
 )
