@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -152,10 +151,3 @@ async def visiting(host, principal=OPERATOR, **options):
     """Give a visitor who is signed in."""
     async with served(host, principal, **options) as site, Visitor(site) as visitor:
         yield await visitor.sign_in()
-
-
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)

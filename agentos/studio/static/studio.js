@@ -24,7 +24,8 @@
   const late = new Set();
   const parts = (topic) => $$("[hx-trigger]").filter((one) => one.getAttribute("hx-trigger").includes(`studio:${topic}`));
   function tell(topic) {
-    if (parts(topic).some(isTyping)) late.add(topic);
+    // What is morphed keeps the row that somebody edits as it is, and adds others beneath.
+    if (parts(topic).some((part) => isTyping(part) && !part.hasAttribute("data-while-typing"))) late.add(topic);
     else document.body.dispatchEvent(new CustomEvent(`studio:${topic}`));
   }
   document.addEventListener("focusout", () => setTimeout(() => {
