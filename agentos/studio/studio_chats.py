@@ -17,6 +17,7 @@ from agentos.model.tool_call import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from agentos.host import AgentOS
+    from agentos.turn.adapters.model_adapter import Api
     from agentos.turn.turn_outcome import Turn, TurnEvent
 
 KEPT: Final = 20
@@ -99,7 +100,7 @@ class ChatModel:
     client: Callable[[], Any] = attrs.field(repr=False)
     """Makes the SDK's client, when somebody asks first."""
     model: str | None = None
-    api: str | None = None
+    api: "Api | None" = None
     place: str = ""
     """Where it is, as people are told."""
     system: str = ""
@@ -167,6 +168,8 @@ class ChatModel:
         self, host: "AgentOS", principal: Principal, chat: StudioChat, text: str, told: Callable[..., None]
     ) -> None:
         """Ask the model, in the background; *told* is called with the topic whenever something is new."""
+        from agentos.turn.adapters.client_kinds import adapter_for
+
         running = sum(one.is_answering for one in self._chats.values() if one.owner == principal.key)
         if chat.is_answering or running >= RUNNING:
             raise ChatError("an answer is under way; stop it first, or wait for it")
@@ -179,7 +182,7 @@ class ChatModel:
         chat.entries.append(ChatEntry("user", text))
         if not chat.messages and self.system and self.api in (None, "chat"):
             chat.messages.append({"role": "system", "content": self.system})
-        asked = [*chat.messages, {"role": "user", "content": text}]
+        asked = [*chat.messages, adapter_for(self._client(), self.api).said(text, by_user=True)]
         added: list[Any] = []
         options = {
             "principal": principal,
