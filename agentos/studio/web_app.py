@@ -26,6 +26,7 @@ from agentos.studio.pages import PAGES
 from agentos.studio.request_guard import GuardedApp
 from agentos.studio.sign_in import SignIn, StudioSession, Who, is_operator
 from agentos.studio.static_files import static_file
+from agentos.studio.studio_chats import ChatModel
 from agentos.studio.view import FIELDS_LIMIT, PageView
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class _StudioRoutes:
         with self.live.listening():
             yield
         await self.live.end_streams()
+        if isinstance(chat := self._settings.get("chat"), ChatModel):
+            await chat.end()
 
     def routes(self) -> list[Route]:
         """Return all addresses."""

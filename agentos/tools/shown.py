@@ -217,7 +217,7 @@ class _Card:
         columns = [one for one in display.fields if "[]" in one]
         facts = self._facts([one for one in display.fields if one not in columns])
         if not columns:
-            return {"facts": facts} if facts else self._found_table()
+            return {"facts": facts} if facts else None if display.fields else self._found_table()
         place, rests = _columns(display, columns)
         items = value_at(self._output, place)
         if not isinstance(items, list | tuple):

@@ -297,6 +297,12 @@ def test_an_approval_shows_the_preview_and_every_argument_whatever_is_declared()
     assert [line.sign for line in card.lines] == ["@", "-", "+"]
 
 
+def test_a_preview_that_has_no_declared_field_is_shown_as_it_is():
+    card = shown(info(Display("table", fields=["path"])), {}, preview={"before": "a", "after": "b"})
+
+    assert card.kind == "diff"
+
+
 def test_an_argument_that_is_too_long_is_said_to_be_cut():
     card = shown(info(), {"text": "x" * (ARGUMENT_LIMIT + 1)})
 

@@ -5,6 +5,7 @@ from agentos.studio.pages.approvals import APPROVALS
 from agentos.studio.pages.audit import AUDIT
 from agentos.studio.pages.calls import CALLS
 from agentos.studio.pages.channels import CHANNELS
+from agentos.studio.pages.chat import CHAT
 from agentos.studio.pages.doctor import DOCTOR
 from agentos.studio.pages.grants import GRANTS
 from agentos.studio.pages.packs import PACKS
@@ -17,7 +18,7 @@ from agentos.studio.pages.workflows import WORKFLOWS
 
 PAGES: tuple[Page, ...] = (
     *(STACKS, PACKS, TOOLS),
-    *(APPROVALS, CALLS, WORKFLOWS, AUDIT),
+    *(APPROVALS, CALLS, CHAT, WORKFLOWS, AUDIT),
     *(GRANTS, PINS, SECRETS),
     *(WORKERS, CHANNELS, DOCTOR),
 )

@@ -171,7 +171,7 @@ async def change(view: PageView) -> Response:
     is_new = not any(name == ROOT or name.startswith((f"{ROOT}/", f"{ROOT}:")) for name, _ in fields)
     form = form_of(schema, dict(proposal.arguments or {}) if is_new else entered_of(schema, fields))
     if view.wants_part and not is_new:
-        return view.part("schema_form.html", form=form, refresh=view.address("/approvals/form"))
+        return view.part("schema_form.html", form=form, refresh=view.address(f"/{view.page.id}/form"))
     return _draw_again(view, proposal, form)
 
 
