@@ -1,4 +1,4 @@
-"""A real browser for the tests of the studio: Debian's Chromium, driven by Playwright; they skip where it is missing."""
+"""A real browser for the tests of the studio: Chromium, driven by Playwright; where it is missing they skip."""
 
 import contextlib
 import os

@@ -65,7 +65,7 @@ def studio_app(
     A parent that mounts the app enters `app.router.lifespan_context(app)` in its own lifespan.
     """
     sign_in = SignIn(principal=principal, bearer=bearer, token=token)
-    studio = _Studio(host, sign_in, is_secure=is_secure, settings=settings or {})
+    studio = _StudioRoutes(host, sign_in, is_secure=is_secure, settings=settings or {})
     hosts = allowed_host_names(allowed_hosts, url, is_open=False) if checks_host else frozenset[str]()
     app = Starlette(
         routes=list(studio.routes()),
@@ -81,7 +81,7 @@ def studio_app(
     return app
 
 
-class _Studio:
+class _StudioRoutes:
     """Routes requests to pages, once it is certain who asks and that they may."""
 
     def __init__(self, host: "AgentOS", sign_in: SignIn, *, is_secure: bool, settings: Mapping[str, Any]) -> None:

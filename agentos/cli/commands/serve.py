@@ -287,7 +287,7 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any], *,
         followed(app) as (host, principals),
         _beside(app, host, limits.stop, has_channels=has_channels),
     ):
-        studio = _Studio(app, host, options, principals) if options.studio else None
+        studio = _ServedStudio(app, host, options, principals) if options.studio else None
         serving = http.serve_http(
             host,
             bind=options.bind,
@@ -378,7 +378,7 @@ def _check_tokens(options: HTTPOptions) -> None:
         raise Fail("--require-scope: give --token-file or --jwks-url, so that there are tokens", code=USAGE)
 
 
-class _Studio:
+class _ServedStudio:
     """The studio beside the endpoint: whoever may call that may sign in."""
 
     PATH = "/studio"
@@ -424,7 +424,7 @@ def who_is_meant(app: App, principals: Mapping[str, "Principal"]) -> "Principal 
 
 
 def _print_ready(
-    app: App, host: "AgentOS", address: str, *, has_tokens: bool, studio: _Studio | None, path: str
+    app: App, host: "AgentOS", address: str, *, has_tokens: bool, studio: _ServedStudio | None, path: str
 ) -> None:
     if has_tokens:
         app.out.note(f"serving at {address} to whoever has a token")

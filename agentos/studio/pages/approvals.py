@@ -16,6 +16,7 @@ from agentos.studio.forms.form_fields import FormField, form_of
 from agentos.studio.markup import as_json, cut
 from agentos.studio.page import Page
 from agentos.studio.view import PageView
+from agentos.tools.shown import Shown, shown
 
 DESTRUCTIVE: Final = "destructive"
 _SHOWN: Final = 100
@@ -32,6 +33,8 @@ class WaitingCall:
     proposal: Proposal
     differences: Sequence[tuple[str, str]] | None
     """Lines of what a dry run says it changes, each with its sign; None if it does not give both sides."""
+    card: Shown | None = None
+    """What its tool declares that people are shown; None if it declares nothing, or is not there any more."""
     result: ToolResult | None = None
 
     @property
@@ -53,9 +56,20 @@ class WaitingCall:
 async def show(view: PageView) -> Response:
     """Show what waits, and what was decided lately."""
     waiting = await _pending(view)
-    calls = [WaitingCall(proposal=one, differences=differences(one.preview)) for one in waiting[:_SHOWN]]
+    calls = [
+        WaitingCall(proposal=one, differences=differences(one.preview), card=_card(view, one))
+        for one in waiting[:_SHOWN]
+    ]
     lately = [one async for one in _decided(view, {one.id for one in waiting})]
     return view.whole("approvals.html", waiting=calls, count=len(waiting), lately=lately)
+
+
+def _card(view: PageView, proposal: Proposal) -> Shown | None:
+    ready = view.host.tools.catalog.find(proposal.tool)
+    if ready is None or ready.info.display is None:
+        return None
+    preview = None if proposal.preview == proposal.arguments else proposal.preview
+    return shown(ready.info, dict(proposal.arguments or {}), preview=preview)
 
 
 async def count(view: PageView) -> Response:
@@ -73,16 +87,16 @@ async def _pending(view: PageView) -> list[Proposal]:
 
 async def _decided(view: PageView, waiting: set[str]) -> Any:
     """Yield what waited while the studio was open and does not any more, the latest first."""
-    shown = 0
+    count = 0
     for id in reversed(view.live.waited):
-        if id in waiting or shown >= _LATELY:
+        if id in waiting or count >= _LATELY:
             continue
         try:
             proposal = await view.host.approvals.describe(id)
         except ProposalError:  # forgotten meanwhile
             continue
         if _is_for(view, proposal):
-            shown += 1
+            count += 1
             yield WaitingCall(proposal=proposal, differences=None, result=await view.host.approvals.result(id))
 
 
