@@ -14,7 +14,7 @@ PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run environment test suite proofs mutants check conformance lint format types coverage docs reference bench search-quality guard-quality wheels clean
+.PHONY: help run environment test suite proofs mutants check conformance lint format types coverage docs screenshots reference bench search-quality guard-quality wheels clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,11 +26,11 @@ $(VENV)/.pip:
 
 $(VENV)/.run: $(VENV)/.pip pyproject.toml $(PACKS)
 	$(BIN)/python -m pip uninstall -qq --yes agentos  # our former name, which is another project's
-	$(BIN)/python -m pip install --quiet -e '.[cli]' $(SHOWN)
+	$(BIN)/python -m pip install --quiet -e '.[cli,studio]' $(SHOWN)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --group dev -e '.[cli]' $(EDITABLE)
+	$(BIN)/python -m pip install --quiet --group dev -e '.[cli,studio]' $(EDITABLE)
 	@touch $@
 
 # The suite that the validator is tested with is taken from a package, once; without it its tests are skipped and say so.
@@ -80,6 +80,9 @@ conformance: $(VENV)/.dev  ## Run MCP's official conformance suite and inspector
 
 docs: $(VENV)/.dev  ## Build the documentation into build/docs, offline
 	$(BIN)/python -m sphinx -W --keep-going -d build/doctrees -b html docs build/docs
+
+screenshots: $(VENV)/.dev  ## Take the pictures of the studio in docs/studio (needs Chromium)
+	cd docs && ../$(BIN)/python -m _generate screenshots
 
 reference: $(VENV)/.dev  ## Write the pages of the reference in docs/ from the code, for whoever reads them without the site
 	cd docs && ../$(BIN)/python -m _generate reference

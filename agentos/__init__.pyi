@@ -93,6 +93,7 @@ from agentos.loading.curated import create_curated_manifest as create_curated_ma
 from agentos.model.channels import ChannelMessage as ChannelMessage
 from agentos.model.descriptor import Descriptor as Descriptor
 from agentos.model.descriptor import SecretRequirement as SecretRequirement
+from agentos.model.display import Display as Display
 from agentos.model.extension_pack import ExtensionPack as ExtensionPack
 from agentos.model.guarding import GuardAction as GuardAction
 from agentos.model.guarding import GuardedCall as GuardedCall
@@ -158,6 +159,7 @@ from agentos.stacks.entry import EntryState as EntryState
 from agentos.stacks.entry import Explanation as Explanation
 from agentos.stacks.entry import LifecycleContext as LifecycleContext
 from agentos.stacks.registry import Registry as Registry
+from agentos.tools.displays import with_displays as with_displays
 from agentos.tools.fused_search import word_vectors as word_vectors
 from agentos.tools.lint.findings import Finding as Finding
 from agentos.tools.lint.findings import lint_pack as lint_pack

@@ -45,7 +45,7 @@ CONTENTS: dict[str, dict[str, str]] = {
         "Start": "why installing first-pack first-hour",
         "Host developers": "for-hosts hosts curated access interop turns mcp-server mcp-http projection",
         "Pack authors": "for-authors packs tools kinds memory personas channels bus workflows validation workers testing",
-        "Operators": "for-operators operators curated cli cli-tools mcp-servers openapi",
+        "Operators": "for-operators operators studio curated cli cli-tools mcp-servers openapi",
         "Understand": "stacks architecture security comparison benchmarks glossary",
         "Look up": "reference changelog contributing",
     },

@@ -67,6 +67,8 @@ def main() -> None:
         "  agentos --manifest manifest.toml doctor        what is wrong here, with the cure\n"
         "  GIPHY_API_KEY=... agentos --manifest manifest.toml tools list\n"
         "  mkdir /tmp/mine && cd /tmp/mine && agentos init && agentos tools list"
+        "\n\nOr look at all of it in a browser, at http://127.0.0.1:8765 by the link that this prints:\n"
+        "  .venv/bin/agentos --manifest examples/manifest.toml studio"
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import attrs
+import click
 
 from agentos.cli.app import App, Fail
 from agentos.cli.host_session import UNUSABLE, USAGE
@@ -58,6 +59,50 @@ class Endpoint:
         elif type(error).__name__ in ("APIConnectionError", "ConnectError"):
             hint = f"is {self.base_url or 'the endpoint'} there? --base-url names another"
         return Fail(f"the model did not answer: {words}", hint=hint)
+
+
+def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that name a model and where it is."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = (
+    click.option(
+        "--model", envvar="AGENTOS_CHAT_MODEL", show_envvar=True, metavar="NAME", help="The model's name there."
+    ),
+    click.option(
+        "--api", type=click.Choice(list(KEYS)), default="chat", show_default=True, help="How the endpoint is spoken to."
+    ),
+    click.option(
+        "--base-url",
+        envvar="OPENAI_BASE_URL",
+        show_envvar=True,
+        metavar="URL",
+        help="Any endpoint that speaks the API.",
+    ),
+    click.option(
+        "--key",
+        metavar="ID",
+        help="The secret that is the endpoint's API key; openai.apiKey, or that of the other API.",
+    ),
+)
+
+
+def endpoint_of(options: Mapping[str, Any]) -> Endpoint:
+    """Return the endpoint that the options of a command name."""
+    api, base_url = options["api"], options["base_url"] or None
+    source = click.get_current_context().get_parameter_source("base_url")
+    if api in ("anthropic", "gemini") and source is click.core.ParameterSource.ENVIRONMENT:
+        base_url = None  # the variable names an endpoint of another kind
+    return Endpoint(
+        api=api,
+        model=options["model"] or None,
+        base_url=base_url,
+        key=options["key"] or KEYS[api],
+        system=options.get("system"),
+    )
 
 
 # -- its client --------------------------------------------------------------------------------------------------------

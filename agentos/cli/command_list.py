@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("agentos.cli.commands.audit:audit", "List, verify and export the audit log"),
     "lock": ("agentos.cli.commands.lock:lock", "Agree on packs and tools as they are, or check that"),
     "serve": ("agentos.cli.commands.serve:serve", "Serve the tools to MCP clients"),
+    "studio": ("agentos.cli.commands.studio:studio", "Open agentos in a browser"),
     "workers": ("agentos.cli.commands.workers:workers", "See, restart and read packs in processes of their own"),
     "mcp": ("agentos.cli.commands.mcp:mcp", "Take in MCP servers, and set up MCP clients"),
     "chat": ("agentos.cli.commands.chat:chat", "Talk to a model that may use the tools"),

@@ -10,8 +10,9 @@ from agentos.tools.tool import Tool, as_tool
 def definition_of(payload: Any) -> Mapping[str, Any] | None:
     """Return what the model is told of a tool and what it may do; None if *payload* is no tool.
 
-    How it runs (its code, timeout, placement) and its version are not part of it. What a server says of its tool beside
-    that is, whether it is believed or not.
+    How it runs (its code, timeout, placement), how people are shown its calls (`display`: every argument is shown
+    beside it, so that it can hide none) and its version are not part of it. What a server says of its tool beside that
+    is, whether it is believed or not.
     """
     tool = as_tool(payload)
     if tool is None:

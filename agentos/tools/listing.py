@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import attrs
 
+from agentos.model.display import Display
 from agentos.stacks.entry import Entry, EntryState
 from agentos.tools.tool import Access, Effect, Tool
 
@@ -28,6 +29,8 @@ class ToolInfo:
     fully_qualified_id: str
     aliases: tuple[str, ...]
     state: EntryState
+    display: Display | None = attrs.field(default=None, repr=False)
+    """How people are shown its calls, where its author says."""
 
 
 def info_of(entry: Entry, tool: Tool) -> ToolInfo:
@@ -45,6 +48,7 @@ def info_of(entry: Entry, tool: Tool) -> ToolInfo:
         fully_qualified_id=f"{entry.source.pack}:{tool.name}",
         aliases=tool.aliases,
         state=entry.state,
+        display=tool.display,
     )
 
 

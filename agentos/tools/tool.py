@@ -11,6 +11,7 @@ import attrs
 
 from agentos.errors import ToolDefinitionError
 from agentos.model.descriptor import SecretRequirement, as_requirements
+from agentos.model.display import Display
 from agentos.model.field_checks import did_you_mean, fault_of_name
 from agentos.rules.intervention import as_rules
 
@@ -84,6 +85,8 @@ class Tool:
     dry_run: Callable[[Any, Any], Any] | None = attrs.field(default=None, repr=False)
     display_name: str | None = None
     category: str | None = None
+    display: Display | None = attrs.field(default=None, repr=False)
+    """How people are shown a call, its result and its approval; None: as its schemas and its output are."""
     system_prompt: str | None = attrs.field(default=None, repr=False)
     aliases: tuple[str, ...] = attrs.field(default=(), converter=_names)
     version: str | None = None
@@ -235,6 +238,12 @@ def _faults(tool: Tool) -> Iterable[tuple[str, str]]:
         yield "intervention", f"{expected}, got {tool.intervention!r}"
     if not isinstance(tool.wraps, bool):
         yield "wraps", f"expected True or False, got {type(tool.wraps).__name__}"
+    yield from _faults_beside(tool)
+
+
+def _faults_beside(tool: Tool) -> Iterable[tuple[str, str]]:
+    if tool.display is not None and not isinstance(tool.display, Display):
+        yield "display", f"expected a Display, got {type(tool.display).__name__}"
     for alias in tool.aliases:
         if (fault := fault_of_name(alias)) or ":" in alias or alias == tool.name:
             yield "aliases", fault or f"{alias!r} has a colon or is the tool's own name"
@@ -306,8 +315,8 @@ def tool(
     """Make a tool of a function or method: schemas from its type hints, descriptions from its docstring.
 
     A parameter `context: ToolContext` is injected and never in the schema. Other keywords are those of `Tool`:
-    timeout, ordered, idempotent, dry_run, intervention, placement, aliases, system_prompt, coerce, required_secrets,
-    wraps, ...
+    timeout, ordered, idempotent, dry_run, display, intervention, placement, aliases, system_prompt, coerce,
+    required_secrets, wraps, ...
     """
     if function is not None or effect is None or required_access is None:
         shown = getattr(function, "__qualname__", "a function")
@@ -393,7 +402,7 @@ def takes_nothing(tool: Tool) -> bool:
 def inheriting(tool: Tool, beneath: Tool) -> Tool:
     """Return a wrapper that takes what the tool beneath it takes; its own function is given none of it.
 
-    If it does not say what a call would do, the tool beneath does.
+    If it does not say what a call would do, or how one is shown, the tool beneath does.
     """
     execute = tool.execute
     return attrs.evolve(
@@ -402,6 +411,7 @@ def inheriting(tool: Tool, beneath: Tool) -> Tool:
         coerce=beneath.coerce,
         execute=None if execute is None else lambda _, context: execute({}, context),
         dry_run=tool.dry_run or beneath.dry_run,
+        display=tool.display or beneath.display,
         inherits=True,
     )
 

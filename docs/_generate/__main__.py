@@ -1,5 +1,9 @@
-"""Write the pages that git has, or say which are not as the code is: `python -m _generate [reference|packs|check]`."""
+"""Write the pages that git has, or say which are not as the code is: `python -m _generate [reference|packs|check]`.
 
+`python -m _generate screenshots` takes the pictures of the studio; that needs Chromium.
+"""
+
+import asyncio
 import sys
 from pathlib import Path
 
@@ -12,6 +16,11 @@ HERE = Path(__file__).parents[1]
 
 def main(what: str) -> int:
     """Write the reference or the index of packs; with `check`, return 1 if the reference is out of date."""
+    if what == "screenshots":
+        from _generate.screenshots import write
+
+        asyncio.run(write())
+        return 0
     if what == "packs":
         (HERE / "packs-index.md").write_text(kept_index(all_facts()), "utf-8")
         return 0

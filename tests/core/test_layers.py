@@ -19,7 +19,7 @@ LAYERS = [
     # From the bottom to the top. A module imports what is beneath it, and its own room.
     *("errors", "_version", "base", "web", "schema", "model", "processes", "rules", "store", "stacks", "secrets"),
     *("loading", "extensions", "tools", "access", "openapi", "payloads", "guards", "calls", "kinds", "bus", "workers"),
-    *("interop", "turn", "workflows", "channels", "mcp", "checks", "host", "testing", "cli"),
+    *("interop", "turn", "workflows", "channels", "mcp", "checks", "host", "studio", "testing", "cli"),
 ]
 RANKS = {name: rank for rank, name in enumerate(LAYERS)}
 FACADE = "agentos"
@@ -259,8 +259,14 @@ def test_importing_agentos_changes_no_setting_of_the_process():
 
 # -- names -------------------------------------------------------------------------------------------------------------
 
-NAMED_FOR_SOMETHING = ("agentos.cli.commands.", "agentos.kinds.", "agentos.calls.steps.", "agentos.interop.")
-"""Modules of these rooms have the name of their command, kind, step or library, whatever else is called so."""
+NAMED_FOR_SOMETHING = (
+    "agentos.cli.commands.",
+    "agentos.kinds.",
+    "agentos.calls.steps.",
+    "agentos.interop.",
+    "agentos.studio.pages.",
+)
+"""Modules of these rooms have the name of their command, kind, step, library or page, whatever else is called so."""
 
 
 def twice(named):

@@ -11,6 +11,8 @@ import pytest
 from agentos import SecretCatalog
 from agentos.loading.curated_packs import CURATED
 from agentos.testing import check_pack, make_host
+from agentos.tools.lint.display_fit import faults_of_display
+from agentos.tools.tool import as_tool
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {file.parent.name: file.parent for file in sorted(ROOT.glob("packs/*/pyproject.toml"))}
@@ -51,6 +53,15 @@ class TestCatalog:
     async def test_it_loads_without_options(self, name):
         async with make_host(FOLDERS[name]) as host:
             assert [pack.name for pack in host.extensions.packs()] == [name]
+
+    async def test_every_tool_says_how_people_are_shown_its_calls_and_names_what_is_there(self, name):
+        async with make_host(FOLDERS[name]) as host:
+            (pack,) = host.extensions.packs()
+            stacks = [host.extensions.registry(kind).stack(id) for kind, id in pack.descriptors if kind == "tool"]
+        tools = [as_tool(entry.payload) for stack in stacks for entry in stack]
+
+        assert [tool.name for tool in tools if tool.display is None] == []
+        assert [(tool.name, fault) for tool in tools for fault in faults_of_display(tool)] == []
 
 
 async def test_sql_query_needs_no_secret_if_it_is_given_files(tmp_path):

@@ -7,7 +7,7 @@ import os
 import pytest
 from worker_children import in_process, placed
 
-from agentos import PUBLIC, Principal, ToolCall, tool
+from agentos import PUBLIC, Display, Principal, ToolCall, tool
 from agentos.testing import make_host
 
 SECRETS = {"api_key": "s3cret-value"}.get
@@ -63,6 +63,15 @@ async def test_calls_end_as_they_do_in_the_host():
     inline, process = await both(calls)
     for call, one, other in zip(CALLS, inline, process, strict=True):
         assert (call, other) == (call, one)
+
+
+async def test_how_a_tool_is_shown_comes_with_it():
+    async def displays(host):
+        return {info.name: info.display for info in host.tools.list_available_tools()}
+
+    inline, process = await both(displays)
+    assert process == inline
+    assert process["add_async"] == Display("text", title="{args.a} and {args.b}")
 
 
 async def test_whatever_a_tool_returns_comes_to_the_same():

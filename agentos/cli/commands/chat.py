@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.chat_endpoint import KEYS, Endpoint, close_client, open_client
+from agentos.cli.chat_endpoint import Endpoint, close_client, endpoint_of, endpoint_options, open_client
 from agentos.cli.host_session import FAILED, UNUSABLE, USAGE, save_media_option, working_host
 from agentos.cli.terminal.signals import handled
 
@@ -39,16 +39,7 @@ _CUT = {
         "agentos chat --model qwen/qwen3 --base-url https://openrouter.ai/api/v1 --key openrouter.apiKey",
     ),
 )
-@click.option("--model", envvar="AGENTOS_CHAT_MODEL", show_envvar=True, metavar="NAME", help="The model's name there.")
-@click.option(
-    "--api", type=click.Choice(list(KEYS)), default="chat", show_default=True, help="How the endpoint is spoken to."
-)
-@click.option(
-    "--base-url", envvar="OPENAI_BASE_URL", show_envvar=True, metavar="URL", help="Any endpoint that speaks the API."
-)
-@click.option(
-    "--key", metavar="ID", help="The secret that is the endpoint's API key; openai.apiKey, or that of the other API."
-)
+@endpoint_options
 @click.option("--once", metavar="QUESTION", help="Ask this, print the answer and end; - reads it from stdin.")
 @click.option("--system", metavar="TEXT", help="What the model is told first, before the tools' own prompts.")
 @click.option("--persona", metavar="ID", help="Speak and act as this persona, with the tools that it leaves.")
@@ -70,25 +61,11 @@ def chat(app: App, /, *, once: str | None, **options: Any) -> int:
     if not options["model"] and not options["persona"]:
         raise _no_model()
     question = _question(app, once)
-    return app.run(_chat(app, _endpoint(options), options, question))
+    return app.run(_chat(app, endpoint_of(options), options, question))
 
 
 def _no_model() -> Fail:
     return Fail("say which model to talk to", code=USAGE, hint="--model NAME, or AGENTOS_CHAT_MODEL")
-
-
-def _endpoint(options: dict[str, Any]) -> Endpoint:
-    api, base_url = options["api"], options["base_url"] or None
-    source = click.get_current_context().get_parameter_source("base_url")
-    if api in ("anthropic", "gemini") and source is click.core.ParameterSource.ENVIRONMENT:
-        base_url = None  # the variable names an endpoint of another kind
-    return Endpoint(
-        api=api,
-        model=options["model"] or None,
-        base_url=base_url,
-        key=options["key"] or KEYS[api],
-        system=options["system"],
-    )
 
 
 def _question(app: App, once: str | None) -> str | None:

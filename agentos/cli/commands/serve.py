@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -50,6 +51,7 @@ class HTTPOptions:
     tls_key: str | None
     limit: tuple[str, ...]
     metrics: str
+    studio: bool
 
     @property
     def asks_for_tokens(self) -> bool:
@@ -75,6 +77,7 @@ class _SearchThreshold(click.IntRange):
         "agentos serve --http --port 8000",
         "agentos serve --http --log-format json --metrics anybody",
         "agentos serve --http --no-channels",
+        "agentos serve --http --studio",
         "agentos serve --http --token-file tokens.json --bind 0.0.0.0 --url https://tools.example.com/mcp",
         "agentos serve --http --url https://tools.example.com/mcp --issuer https://login.example.com"
         " --jwks-url https://login.example.com/keys.json",
@@ -83,6 +86,7 @@ class _SearchThreshold(click.IntRange):
 )
 @click.option("--stdio", is_flag=True, help="Serve one client over stdin and stdout, which started this; the default.")
 @click.option("--http", is_flag=True, help="Serve many clients over streamable HTTP.")
+@click.option("--studio", is_flag=True, help="With --http: serve the studio beside it, at /studio/.")
 @click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one.")
 @click.option("--path", default="/mcp", show_default=True, help="The path of the endpoint.")
@@ -153,6 +157,8 @@ def serve(
     enabled. Ends with SIGTERM, Ctrl-C, or when the client closes stdin.
 
     The channels that the manifest turns on are run beside it, unless --no-channels says otherwise.
+
+    With --studio, the same people are let in to the studio: by a link that is printed, or with their token.
 
     Over HTTP there are also /health, /ready and /metrics. Clients are told that the server is called what the manifest
     has as its name.
@@ -281,6 +287,7 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any], *,
         followed(app) as (host, principals),
         _beside(app, host, limits.stop, has_channels=has_channels),
     ):
+        studio = _ServedStudio(app, host, options, principals) if options.studio else None
         serving = http.serve_http(
             host,
             bind=options.bind,
@@ -295,12 +302,15 @@ async def _run_http(app: App, options: HTTPOptions, shown: Mapping[str, Any], *,
             limits=limits,
             metrics=options.metrics,
             name=_name(app),
-            ready=lambda address: _print_ready(app, host, address, has_tokens=options.asks_for_tokens),
+            mounts={} if studio is None else {studio.PATH: studio.make},
+            ready=lambda address: _print_ready(
+                app, host, address, has_tokens=options.asks_for_tokens, studio=studio, path=options.path
+            ),
             **({} if options.asks_for_tokens else {"principal": _caller(app, principals)}),
             **shown,
         )
         try:
-            await _until_sigterm(serving)
+            await until_sigterm(serving)
         except ValueError as error:  # an address, a path or a certificate that can't be used
             raise Fail(str(error).removeprefix("serve_http: "), code=USAGE) from None
 
@@ -368,14 +378,63 @@ def _check_tokens(options: HTTPOptions) -> None:
         raise Fail("--require-scope: give --token-file or --jwks-url, so that there are tokens", code=USAGE)
 
 
-def _print_ready(app: App, host: "AgentOS", address: str, *, has_tokens: bool) -> None:
+class _ServedStudio:
+    """The studio beside the endpoint: whoever may call that may sign in."""
+
+    PATH = "/studio"
+
+    def __init__(self, app: App, host: "AgentOS", options: HTTPOptions, principals: Mapping[str, "Principal"]) -> None:
+        self._app = app
+        self._host = host
+        self._options = options
+        self._principals = principals
+        self._token = None if options.asks_for_tokens else token_urlsafe(32)
+        load_studio()
+
+    def make(self, bearer: Any) -> Any:
+        """Return the app, for what accepts the tokens of this server."""
+        is_secure = self._options.tls_cert is not None or (self._options.url or "").startswith("https:")
+        who = None if bearer is not None else who_is_meant(self._app, self._principals)
+        return load_studio().studio_app(
+            self._host, principal=who, bearer=bearer, token=self._token, is_secure=is_secure, checks_host=False
+        )
+
+    def words(self, base: str) -> str:
+        """Say where the studio is, and how to come in."""
+        if self._token is None:
+            return f"the studio is at {base}{self.PATH}/ for whoever has a token"
+        return f"the studio: {base}{self.PATH}/sign-in?token={self._token}"
+
+
+def load_studio() -> Any:
+    """Import the studio; say what is missing if its libraries are not there."""
+    try:
+        import agentos.studio
+
+        agentos.studio.studio_app  # noqa: B018 - imported now
+    except ImportError as error:
+        raise Fail(str(error), code=UNUSABLE) from None
+    return agentos.studio
+
+
+def who_is_meant(app: App, principals: Mapping[str, "Principal"]) -> "Principal | Callable[[], Principal | None]":
+    """Return for whom a studio is opened: the host itself, or a principal as the manifest has it at the time."""
+    id = app.principal.id
+    return (lambda: principals.get(id)) if app.given.get("principal") else app.principal
+
+
+def _print_ready(
+    app: App, host: "AgentOS", address: str, *, has_tokens: bool, studio: _ServedStudio | None, path: str
+) -> None:
     if has_tokens:
         app.out.note(f"serving at {address} to whoever has a token")
-        return
-    app.out.note(f"serving {_count(app, host)} at {address} to everybody on this machine, {_as_whom(app)}")
+    else:
+        app.out.note(f"serving {_count(app, host)} at {address} to everybody on this machine, {_as_whom(app)}")
+    if studio is not None:
+        app.out.note(studio.words(address.removesuffix(path)))
 
 
-async def _until_sigterm(serving: Any) -> None:
+async def until_sigterm(serving: Any) -> None:
     """Serve until SIGTERM, which is how a service is ended: that is no failure."""
     import asyncio
 

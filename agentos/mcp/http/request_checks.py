@@ -202,10 +202,22 @@ class BearerTokens:
         verified = await self._verified(token)
         if verified is None:
             raise self._challenge(401, "invalid_token", "The token is invalid")
-        missing = [] if EVERYTHING in verified.scopes else [one for one in self._scopes if one not in verified.scopes]
+        missing = self._missing(verified)
         if missing:
             raise self._challenge(403, "insufficient_scope", f"The token lacks the scope {missing[0]}")
         return AdmittedToken(token, verified)
+
+    async def stands_for(self, token: str) -> Verified | None:
+        """Return what a token stands for that was not sent in a header; None if it would not be let in."""
+        try:
+            verified = await self._verified(token)
+        except RequestRefused:
+            return None
+        return None if verified is None or self._missing(verified) else verified
+
+    def _missing(self, verified: Verified) -> list[str]:
+        held = verified.scopes
+        return [] if EVERYTHING in held else [one for one in self._scopes if one not in held]
 
     async def is_still_valid(self, admitted: AdmittedToken) -> bool:
         """Tell whether a token would be accepted again, for the same principal."""
@@ -216,7 +228,7 @@ class BearerTokens:
         return again is not None and again.principal.key == admitted.verified.principal.key
 
     async def _verified(self, token: str) -> Verified | None:
-        if len(token) > TOKEN_LIMIT or not _TOKEN.fullmatch(token.encode("latin-1")):
+        if len(token) > TOKEN_LIMIT or not _TOKEN.fullmatch(token.encode("latin-1", "replace")):
             return None
         with Border() as border:  # one that fails neither lets anybody in, nor makes clients discard their tokens
             verified = await self._verifier.verify(token)

@@ -7,11 +7,11 @@ Then it reaches the SDK's session manager. A refusal quotes nothing of the reque
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -19,7 +19,7 @@ from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Scope
 
 from agentos.mcp.auth import Verifier, is_loopback
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("agentos.mcp.http.serving")
 
+MakeApp: TypeAlias = Callable[[BearerTokens | None], Starlette]
+"""Makes an app that is served beside the endpoint: it is given what accepts tokens, None where none are asked for."""
+
 
 def http_app(
     host: ServedHost,
@@ -76,6 +79,7 @@ def http_app(
     required_scopes: Sequence[str] = (),
     limits: HTTPLimits = DEFAULT_LIMITS,
     metrics: Readers = "callers",
+    mounts: Mapping[str, MakeApp] | None = None,
     **server_options: Any,
 ) -> Starlette:
     """Return an app that serves what *host* offers to whom each token stands for.
@@ -90,6 +94,7 @@ def http_app(
     required_scopes: what every token must have.
     metrics: who may read `/metrics`: whoever may call the endpoint, `anybody`, or nobody (`off`). `/health` and
         `/ready` answer everybody.
+    mounts: what else is served, by its path, such as the studio. Host is checked for it, all else is its own business.
 
     A parent that mounts the app enters `app.router.lifespan_context(app)` in its own lifespan and adds
     `root_routes(app)` to its routes.
@@ -115,6 +120,7 @@ def http_app(
         metrics=metrics,
         host=host,
         principal=principal,
+        mounts=mounts,
     )
 
 
@@ -133,6 +139,7 @@ def app_for(
     metrics: Readers = "callers",
     host: ServedHost | None = None,
     principal: "Principal | Resolver | None" = None,
+    mounts: Mapping[str, MakeApp] | None = None,
 ) -> Starlette:
     """Return the app for a server of the SDK: see `http_app`. Its handlers learn who calls by `principal_of`.
 
@@ -160,14 +167,15 @@ def app_for(
     if metadata:
         routes.append(Route(WELL_KNOWN, metadata[0].app))
     routes += [*status_routes(status), *_metrics_routes(metrics, status, gateway, sessions)]
+    mounted = {place: make(bearer) for place, make in (mounts or {}).items()}
     app = Starlette(
-        routes=routes,
+        routes=[*routes, *(Mount(place, one) for place, one in mounted.items())],
         middleware=[Middleware(CheckedApp, partial(_check_host, hosts, OPEN_PATHS - {path}))],
-        lifespan=lambda _: _running(sessions, status),
+        lifespan=lambda _: _running(sessions, status, mounted.values()),
     )
     app.router.redirect_slashes = False  # an address that is not ours is not found, rather than sent elsewhere
     app.state.root_routes = metadata
-    app.state.end_streams = partial(_end_streams, gateway, handlers, status, close)
+    app.state.end_streams = partial(_end_streams, gateway, handlers, status, close, mounted.values())
     return app
 
 
@@ -207,19 +215,28 @@ def _check_host(allowed: frozenset[str], open_paths: frozenset[str], scope: Scop
 
 
 @asynccontextmanager
-async def _running(sessions: SessionManager, status: ServerStatus) -> AsyncIterator[None]:
-    async with sessions.run():
+async def _running(sessions: SessionManager, status: ServerStatus, mounted: Iterable[Starlette]) -> AsyncIterator[None]:
+    async with AsyncExitStack() as running:
+        await running.enter_async_context(sessions.run())
+        for app in mounted:
+            await running.enter_async_context(app.router.lifespan_context(app))
         with status.kept():
             yield
 
 
 async def _end_streams(
-    gateway: Gateway, handlers: PackHandlers | None, status: ServerStatus, close: Close | None
+    gateway: Gateway,
+    handlers: PackHandlers | None,
+    status: ServerStatus,
+    close: Close | None,
+    mounted: Iterable[Starlette],
 ) -> None:
     status.is_ready = False
     gateway.end_streams()
     if handlers is not None:
         handlers.end_streams()
+    for app in mounted:
+        await app.state.end_streams()
     if close is not None:
         await close()
 

@@ -375,6 +375,13 @@ def _changes_can_be_previewed(tool: Subject) -> Iterator[Remark]:
         yield "info", tool.place, "a person who is asked to approve a call sees only its arguments", cure
 
 
+@tool_rule("display")
+def _display_fits(tool: Subject) -> Iterator[Remark]:
+    for fault in tool.display_faults:
+        cure = "name an argument in {args.x}, and in fields and {output.x} what the output schema has"
+        yield "warning", tool.place, f"its display names {fault}", cure
+
+
 @tool_rule("timeout")
 def _changes_end(tool: Subject) -> Iterator[Remark]:
     if tool.effect in ("mutate", "destructive") and tool.is_async is False and tool.timeout is None:

@@ -9,6 +9,7 @@ from agentos.base.foreign import Border
 from agentos.errors import AgentOSError
 from agentos.schema.references import resolved
 from agentos.schema.validation import compile_schema, to_plain_json
+from agentos.tools.lint.display_fit import faults_of_display
 from agentos.tools.tool import Tool, as_tool, looks_like_tool
 
 Severity = Literal["error", "warning", "info"]
@@ -34,6 +35,8 @@ class Subject:
     timeout: float | None = None
     is_async: bool | None = None
     has_dry_run: bool = False
+    display_faults: tuple[str, ...] = ()
+    """What its display names that is in none of its schemas."""
     missing: tuple[str, ...] = ()
     fault: str = ""
     """Why it is no tool, or can't be registered as one."""
@@ -115,6 +118,7 @@ def _read(payload: object, place: str) -> Subject:
         timeout=getattr(tool, "timeout", None),
         is_async=tool.is_async if isinstance(tool, Tool) else None,
         has_dry_run=getattr(tool, "dry_run", None) is not None,
+        display_faults=tuple(faults_of_display(tool)) if isinstance(tool, Tool) and not unusable else (),
         missing=missing,
         fault=fault or unusable or _fault_of_schema(tool, "output_schema"),
     )

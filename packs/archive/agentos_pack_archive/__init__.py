@@ -28,7 +28,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `archive` with its tools over the folder that the option `root` names."""
     from agentos_pack_common import read_options
 
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_archive._displays import DISPLAYS
     from agentos_pack_archive._tools import create_tools
     from agentos_pack_archive.options import ArchiveOptions
 
@@ -38,5 +39,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Pack, list and unpack archives within one folder, bounded and whole or not at all.",
         options=ArchiveOptions,
-        descriptors=create_tools(options.open_root(), options.limits),
+        descriptors=with_displays(create_tools(options.open_root(), options.limits), DISPLAYS),
     )

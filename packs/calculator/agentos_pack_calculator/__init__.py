@@ -20,7 +20,8 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `calculator` with its three tools."""
-    from agentos import ExtensionPack, read_options
+    from agentos import ExtensionPack, read_options, with_displays
+    from agentos_pack_calculator._displays import DISPLAYS
     from agentos_pack_calculator._tools import TOOLS, Options
 
     read_options(Options, context.options)
@@ -29,5 +30,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Arithmetic, unit conversion and statistics, exact where possible and bounded.",
         options=Options,
-        descriptors=TOOLS,
+        descriptors=with_displays(TOOLS, DISPLAYS),
     )

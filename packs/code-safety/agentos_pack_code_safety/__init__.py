@@ -22,13 +22,14 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `code-safety` with its guardrail and its tool."""
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_code_safety._displays import DISPLAYS
     from agentos_pack_code_safety._guard import CodeOptions, create_descriptors
 
     return ExtensionPack(
         name="code-safety",
         version=__version__,
         description="Blocks or flags dangerous commands, SQL and Python in the arguments of tools that execute.",
-        descriptors=create_descriptors(context.options),
+        descriptors=with_displays(create_descriptors(context.options), DISPLAYS),
         options=CodeOptions,
     )

@@ -5,7 +5,8 @@ from typing import Any
 
 from agentos_pack_common.sqlite import StorageError
 
-from agentos import Descriptor, NotPermittedError, Tool, tool
+from agentos import Descriptor, NotPermittedError, Tool, tool, with_displays
+from agentos_pack_contacts._displays import DISPLAYS
 from agentos_pack_contacts.book import ContactBook
 from agentos_pack_contacts.declarations import declare
 from agentos_pack_contacts.handlers import handlers, previews
@@ -24,15 +25,17 @@ class Binder:
     def __init__(self, book: ContactBook) -> None:
         self._book = book
         self._handlers = handlers(book)
-        self.declared: list[Tool] = declare(previews(book))
         status = tool(effect="read", required_access="contacts:read", timeout=30, category="contacts")
-        self.status: Descriptor[Any] = Descriptor(
+        carrier: Descriptor[Any] = Descriptor(
             "tool",
             "contacts_status",
             status(self.contacts_status),
             on_activate=self._activate,
             on_deactivate=self._deactivate,
         )
+        offered = with_displays([*declare(previews(book)), carrier], DISPLAYS)
+        self.declared: list[Tool] = offered[:-1]
+        self.status: Descriptor[Any] = offered[-1]
         self._service: Any = None
         self._turn = asyncio.Lock()
         self.reason = "the pack is not active"

@@ -23,7 +23,8 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `datetime` with its four tools; the option `clock` replaces the clock of the host."""
-    from agentos import ExtensionPack, read_options
+    from agentos import ExtensionPack, read_options, with_displays
+    from agentos_pack_datetime._displays import DISPLAYS
     from agentos_pack_datetime._tools import create_tools
     from agentos_pack_datetime.clock import Options
 
@@ -33,5 +34,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="The current time, time zones, date arithmetic and iCalendar files.",
         options=Options,
-        descriptors=create_tools(clock),
+        descriptors=with_displays(create_tools(clock), DISPLAYS),
     )

@@ -27,8 +27,9 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `email`: its channel and its tools, each gated by the secrets of the servers that it needs."""
     from agentos_pack_common import read_options
 
-    from agentos import Descriptor, ExtensionPack, SecretRequirement
+    from agentos import Descriptor, ExtensionPack, SecretRequirement, with_displays
     from agentos_pack_email import settings
+    from agentos_pack_email._displays import DISPLAYS
     from agentos_pack_email.channel import EmailChannel
     from agentos_pack_email.tools import EmailTools, reading_tools, send_tool
 
@@ -44,11 +45,14 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="A mailbox as a channel, and tools to read it and to send mail.",
         options=settings.Options,
-        descriptors=[
-            Descriptor(
-                "messaging-channel", "email", channel, required_secrets=[*sends, *reads], check=channel.troubles
-            ),
-            Descriptor("tool", sender.name, sender, required_secrets=sends),
-            *(Descriptor("tool", one.name, one, required_secrets=reads) for one in reading_tools(made)),
-        ],
+        descriptors=with_displays(
+            [
+                Descriptor(
+                    "messaging-channel", "email", channel, required_secrets=[*sends, *reads], check=channel.troubles
+                ),
+                Descriptor("tool", sender.name, sender, required_secrets=sends),
+                *(Descriptor("tool", one.name, one, required_secrets=reads) for one in reading_tools(made)),
+            ],
+            DISPLAYS,
+        ),
     )

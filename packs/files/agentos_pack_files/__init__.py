@@ -31,7 +31,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `files` with its tools over the folder that the option `root` names."""
     from agentos_pack_common import read_options
 
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_files._displays import DISPLAYS
     from agentos_pack_files._tools import create_tools
     from agentos_pack_files.options import FilesOptions
 
@@ -41,5 +42,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Read, search and change the files of one folder, bounded and without a way out of it.",
         options=FilesOptions,
-        descriptors=create_tools(options.open_root(), options),
+        descriptors=with_displays(create_tools(options.open_root(), options), DISPLAYS),
     )

@@ -19,7 +19,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `giphy` with its one tool, gated by the secret giphy.apiKey."""
     from agentos_pack_common import WebClient, read_options
 
-    from agentos import PUBLIC, Descriptor, ExtensionPack, SecretRequirement, tool
+    from agentos import PUBLIC, Descriptor, ExtensionPack, SecretRequirement, tool, with_displays
+    from agentos_pack_giphy._displays import DISPLAYS
     from agentos_pack_giphy.search import KEY, GiphyTools, Options
 
     options = read_options(Options, context.options)
@@ -31,6 +32,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Search GIPHY for animated pictures.",
         options=Options,
-        descriptors=[Descriptor("tool", search.name, search, required_secrets=[SecretRequirement(KEY)])],
+        descriptors=with_displays(
+            [Descriptor("tool", search.name, search, required_secrets=[SecretRequirement(KEY)])], DISPLAYS
+        ),
         on_deactivate=client.aclose,
     )

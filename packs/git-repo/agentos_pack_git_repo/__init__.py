@@ -29,7 +29,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `git-repo`; the option `root` names the folder that its repositories are in."""
     from agentos_pack_common import read_options
 
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_git_repo._displays import DISPLAYS
     from agentos_pack_git_repo.options import Options
     from agentos_pack_git_repo.tools import create_tools
 
@@ -38,5 +39,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Looks into git repositories of one folder, commits, branches and resets.",
         options=Options,
-        descriptors=create_tools(read_options(Options, context.options)),
+        descriptors=with_displays(create_tools(read_options(Options, context.options)), DISPLAYS),
     )

@@ -23,7 +23,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `http-request` with its two tools, for the hosts that its options name."""
     from agentos_pack_common import WebClient
 
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_http_request._displays import DISPLAYS
     from agentos_pack_http_request.settings import Options, read_settings
     from agentos_pack_http_request.tools import create_descriptors
 
@@ -35,6 +36,6 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="HTTP requests to named hosts, with secrets by reference, every hop checked and bounded.",
         options=Options,
-        descriptors=create_descriptors(settings, client),
+        descriptors=with_displays(create_descriptors(settings, client), DISPLAYS),
         on_deactivate=client.aclose,
     )

@@ -25,7 +25,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `incidents`; the option `path` names the SQLite file, which is made if it is not there."""
     from agentos_pack_common import read_options
 
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_incidents._displays import DISPLAYS
     from agentos_pack_incidents.records import open_book
     from agentos_pack_incidents.tools import Options, create_tools
 
@@ -38,7 +39,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Incidents with severity, status and timeline, kept in a SQLite file.",
         options=Options,
-        descriptors=[create_tools(book)],
+        descriptors=with_displays([create_tools(book)], DISPLAYS),
         on_activate=book.open,
         on_deactivate=book.close,
     )

@@ -22,7 +22,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `notify`; without the secret apprise.urls its tools are not offered."""
     from agentos_pack_common import read_options
 
-    from agentos import Descriptor, ExtensionPack, SecretRequirement
+    from agentos import Descriptor, ExtensionPack, SecretRequirement, with_displays
+    from agentos_pack_notify._displays import DISPLAYS
     from agentos_pack_notify.schedule import Schedule
     from agentos_pack_notify.targets import SECRET, Options, Targets
     from agentos_pack_notify.tools import tools_of
@@ -37,10 +38,13 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Messages to the targets that the operator names, at once or later.",
         options=Options,
-        descriptors=[
-            Descriptor("tool", tool.name, tool, required_secrets=[SecretRequirement(SECRET)])
-            for tool in tools_of(targets, schedule)
-        ],
+        descriptors=with_displays(
+            [
+                Descriptor("tool", tool.name, tool, required_secrets=[SecretRequirement(SECRET)])
+                for tool in tools_of(targets, schedule)
+            ],
+            DISPLAYS,
+        ),
         on_activate=schedule.start,
         on_deactivate=schedule.stop,
     )

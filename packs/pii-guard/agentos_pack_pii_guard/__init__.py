@@ -18,13 +18,14 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `pii-guard` with its guardrail and its tools."""
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_pii_guard._displays import DISPLAYS
     from agentos_pack_pii_guard._guard import PiiOptions, create_descriptors
 
     return ExtensionPack(
         name="pii-guard",
         version=__version__,
         description="Keeps personal data that has a format from leaving; names and addresses are not covered.",
-        descriptors=create_descriptors(context.options),
+        descriptors=with_displays(create_descriptors(context.options), DISPLAYS),
         options=PiiOptions,
     )

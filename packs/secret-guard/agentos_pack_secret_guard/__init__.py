@@ -19,13 +19,14 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `secret-guard` with its guardrail and its tool."""
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_secret_guard._displays import DISPLAYS
     from agentos_pack_secret_guard._guard import SecretOptions, create_descriptors
 
     return ExtensionPack(
         name="secret-guard",
         version=__version__,
         description="Keeps tokens and passwords from leaving in arguments, results and streams.",
-        descriptors=create_descriptors(context.options),
+        descriptors=with_displays(create_descriptors(context.options), DISPLAYS),
         options=SecretOptions,
     )

@@ -22,7 +22,8 @@ __all__ = ["create_extension_pack"]
 
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `shell` with its two tools; the option `allow` says what may be run."""
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_shell._displays import DISPLAYS
     from agentos_pack_shell.policy import ManifestOptions, read_policy
     from agentos_pack_shell.tools import create_tools
 
@@ -31,5 +32,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Programs that the operator allows, run by argv, without a shell and within limits.",
         options=ManifestOptions,
-        descriptors=create_tools(read_policy(context.options)),
+        descriptors=with_displays(create_tools(read_policy(context.options)), DISPLAYS),
     )

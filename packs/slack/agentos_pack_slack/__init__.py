@@ -25,7 +25,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `slack` with its channel, the handler of its events and its tool."""
     from agentos_pack_common import WebClient, read_options
 
-    from agentos import Descriptor, ExtensionPack, SecretRequirement
+    from agentos import Descriptor, ExtensionPack, SecretRequirement, with_displays
+    from agentos_pack_slack._displays import DISPLAYS
     from agentos_pack_slack.events_endpoint import EventsEndpoint
     from agentos_pack_slack.signed_requests import SIGNING_SECRET
     from agentos_pack_slack.slack_api import TOKEN, SlackApi
@@ -45,10 +46,13 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="A channel and a tool for Slack, as an app.",
         options=SlackOptions,
-        descriptors=[
-            Descriptor("messaging-channel", "slack", channel, required_secrets=[token, signing]),
-            Descriptor("http-handler", "events", endpoint, required_secrets=[signing], metadata={"public": True}),
-            Descriptor("tool", sends.name, sends, required_secrets=[token], gate=options.fault_of_channels),
-        ],
+        descriptors=with_displays(
+            [
+                Descriptor("messaging-channel", "slack", channel, required_secrets=[token, signing]),
+                Descriptor("http-handler", "events", endpoint, required_secrets=[signing], metadata={"public": True}),
+                Descriptor("tool", sends.name, sends, required_secrets=[token], gate=options.fault_of_channels),
+            ],
+            DISPLAYS,
+        ),
         on_deactivate=client.aclose,
     )

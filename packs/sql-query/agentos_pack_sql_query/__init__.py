@@ -27,7 +27,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `sql-query` with its two tools; they wait for the secret db.url unless files are given."""
     from agentos_pack_common import read_options
 
-    from agentos import Descriptor, ExtensionPack, SecretRequirement
+    from agentos import Descriptor, ExtensionPack, SecretRequirement, with_displays
+    from agentos_pack_sql_query._displays import DISPLAYS
     from agentos_pack_sql_query._tools import SqlTools
     from agentos_pack_sql_query.values import Options
 
@@ -38,5 +39,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="The schema of a SQL database, and one SELECT at a time, read-only and within limits.",
         options=Options,
-        descriptors=[Descriptor("tool", one.name, one, required_secrets=needs) for one in SqlTools(options).all()],
+        descriptors=with_displays(
+            [Descriptor("tool", one.name, one, required_secrets=needs) for one in SqlTools(options).all()], DISPLAYS
+        ),
     )

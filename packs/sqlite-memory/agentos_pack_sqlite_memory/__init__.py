@@ -26,7 +26,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `sqlite-memory`: a memory-provider, and three tools that use it."""
     from agentos_pack_common import read_options
 
-    from agentos import Descriptor, ExtensionPack
+    from agentos import Descriptor, ExtensionPack, with_displays
+    from agentos_pack_sqlite_memory._displays import DISPLAYS
     from agentos_pack_sqlite_memory._tools import MemoryTools
     from agentos_pack_sqlite_memory.provider import SqliteMemory
     from agentos_pack_sqlite_memory.store import MemoryOptions, MemoryStore
@@ -43,7 +44,9 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="A memory in one SQLite file, searched by words; each principal has its own.",
         options=MemoryOptions,
-        descriptors=[Descriptor("memory-provider", "sqlite-memory", SqliteMemory(store)), *MemoryTools(store).all()],
+        descriptors=with_displays(
+            [Descriptor("memory-provider", "sqlite-memory", SqliteMemory(store)), *MemoryTools(store).all()], DISPLAYS
+        ),
         on_activate=open_store,
         on_deactivate=store.close,
     )

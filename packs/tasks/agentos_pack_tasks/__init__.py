@@ -29,7 +29,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `tasks`; the option `path` names the SQLite file, which is made if it is not there."""
     from agentos_pack_common import read_options
 
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_tasks._displays import DISPLAYS
     from agentos_pack_tasks.records import open_book
     from agentos_pack_tasks.tools import Options, create_tools
 
@@ -46,7 +47,7 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Tasks with dependencies, each principal its own, kept in a SQLite file.",
         options=Options,
-        descriptors=[create_tools(book, options.max_tasks)],
+        descriptors=with_displays([create_tools(book, options.max_tasks)], DISPLAYS),
         on_activate=open_tasks,
         on_deactivate=book.close,
     )

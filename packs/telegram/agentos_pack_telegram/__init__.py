@@ -24,7 +24,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `telegram` with its channel and its tool, gated by the secret telegram.botToken."""
     from agentos_pack_common import WebClient, read_options
 
-    from agentos import Descriptor, ExtensionPack, SecretRequirement
+    from agentos import Descriptor, ExtensionPack, SecretRequirement, with_displays
+    from agentos_pack_telegram._displays import DISPLAYS
     from agentos_pack_telegram.bot_api import TOKEN, BotApi
     from agentos_pack_telegram.telegram_channel import TelegramChannel
     from agentos_pack_telegram.telegram_options import TelegramOptions
@@ -41,9 +42,12 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="A channel and a tool for Telegram, as a bot.",
         options=TelegramOptions,
-        descriptors=[
-            Descriptor("messaging-channel", "telegram", channel, required_secrets=needed),
-            Descriptor("tool", sends.name, sends, required_secrets=needed, gate=options.fault_of_chats),
-        ],
+        descriptors=with_displays(
+            [
+                Descriptor("messaging-channel", "telegram", channel, required_secrets=needed),
+                Descriptor("tool", sends.name, sends, required_secrets=needed, gate=options.fault_of_chats),
+            ],
+            DISPLAYS,
+        ),
         on_deactivate=client.aclose,
     )

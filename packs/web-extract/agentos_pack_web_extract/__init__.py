@@ -26,7 +26,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `web-extract` with its three tools."""
     from agentos_pack_common import WebClient, read_options
 
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_web_extract._displays import DISPLAYS
     from agentos_pack_web_extract.settings import Options
     from agentos_pack_web_extract.tools import create_descriptors
 
@@ -37,6 +38,6 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Web pages and PDFs as text, fetched through a guarded client and read in a process with limits.",
         options=Options,
-        descriptors=create_descriptors(options, client),
+        descriptors=with_displays(create_descriptors(options, client), DISPLAYS),
         on_deactivate=client.aclose,
     )

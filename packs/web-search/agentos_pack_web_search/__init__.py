@@ -26,7 +26,8 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `web-search` with its two tools."""
     from agentos_pack_common import read_options
 
-    from agentos import ExtensionPack
+    from agentos import ExtensionPack, with_displays
+    from agentos_pack_web_search._displays import DISPLAYS
     from agentos_pack_web_search.engine import Engine
     from agentos_pack_web_search.settings import Options
     from agentos_pack_web_search.tools import create_descriptors
@@ -37,6 +38,6 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         version=__version__,
         description="Search the web by Brave, Tavily, Serper, SearXNG or ddgs, with fallback and rank fusion.",
         options=Options,
-        descriptors=create_descriptors(engine),
+        descriptors=with_displays(create_descriptors(engine), DISPLAYS),
         on_deactivate=engine.aclose,
     )

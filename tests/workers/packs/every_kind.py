@@ -14,6 +14,7 @@ from agentos import (
     PUBLIC,
     Answer,
     Descriptor,
+    Display,
     ExtensionPack,
     GuardVerdict,
     Media,
@@ -62,7 +63,7 @@ def add(a: int, b: int = 2) -> int:
     return a + b
 
 
-@tool(**READ)
+@tool(**READ, display=Display("text", title="{args.a} and {args.b}"))
 async def add_async(a: int, b: int = 2) -> int:
     """Add, awaited."""
     await asyncio.sleep(0)
