@@ -371,3 +371,14 @@ async def test_what_was_answered_long_ago_is_forgotten(tmp_path):
         await post.until(lambda: len(post.sent) == 2)
     with contextlib.closing(sqlite3.connect(place)) as database:
         assert [row[0] for row in database.execute("SELECT message FROM channel_inbox")] == ["2"]
+
+
+async def test_what_was_answered_a_moment_ago_is_not_forgotten(tmp_path):
+    post, place = Post(), tmp_path / "agentos.db"
+    async with on_channels(post, handler=echo, store=place):
+        for id in (1, 2):
+            await post.deliver(message(id))
+            await post.until(lambda id=id: len(post.sent) == id)
+    with contextlib.closing(sqlite3.connect(place)) as database:
+        assert database.execute("SELECT COUNT(*) FROM channel_outbox").fetchone() == (2,)
+        assert database.execute("SELECT COUNT(*) FROM channel_inbox").fetchone() == (2,)
