@@ -377,3 +377,14 @@ def test_a_message_is_written_as_the_contract_spells_it():
     written = ChannelMessage("post", "c1", "ann", "hello", id="m1")
 
     assert written == ChannelMessage(channel="post", conversation="c1", sender="ann", text="hello", id="m1")
+
+
+async def test_what_was_answered_a_moment_ago_is_not_forgotten(tmp_path):
+    post, place = Post(), tmp_path / "agentos.db"
+    async with on_channels(post, handler=echo, store=place):
+        for id in (1, 2):
+            await post.deliver(message(id))
+            await post.until(lambda id=id: len(post.sent) == id)
+    with contextlib.closing(sqlite3.connect(place)) as database:
+        assert database.execute("SELECT COUNT(*) FROM channel_outbox").fetchone() == (2,)
+        assert database.execute("SELECT COUNT(*) FROM channel_inbox").fetchone() == (2,)

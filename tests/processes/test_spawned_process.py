@@ -1,6 +1,7 @@
 """A process that is started here ends with all that it started, whatever it does and however this one goes."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from agentos.processes import spawned_process
 from agentos.processes.lines import LineSplitter
+from agentos.processes.programs import ProgramLimits
 from agentos.processes.spawned_process import CannotStartError, ChildProcess, start
 
 HERE = Path(__file__).parent
@@ -134,3 +136,9 @@ def assert_ended(watch):
 @pytest.mark.parametrize(("length", "is_whole"), [(9, True), (10, True), (11, False)])
 def test_a_line_of_just_the_longest_length_is_whole(length, is_whole):
     assert LineSplitter(10, 2).feed(b"x" * length + b"\n")[0][1] is is_whole
+
+
+@pytest.mark.parametrize(("seconds", "is_limit"), [(0, False), (0.1, True), (3_600, True), (3_601, False)])
+def test_a_program_has_an_hour_at_the_most(seconds, is_limit):
+    with contextlib.nullcontext() if is_limit else pytest.raises(ValueError, match="seconds: expected"):
+        ProgramLimits(seconds=seconds)

@@ -4,6 +4,7 @@ import pytest
 from model_wires import Says
 
 from agentos import AgentOS, Descriptor, ExtensionPack, GuardVerdict, Principal, guardrail
+from agentos.turn.turn_guards import _unanswered
 
 ANN = Principal("ann")
 SECRET = "swordfish"
@@ -97,3 +98,16 @@ async def test_processors_are_asked_only_where_that_is_wanted(play, wire):
     turn, shown = await play(pack(shouting=shouting), Says("well then"), respond=False)
 
     assert (shown, turn.response) == ("well then", None)
+
+
+@pytest.mark.parametrize(
+    ("message", "is_of_user"),
+    [
+        ({"role": "user", "content": "go"}, True),
+        ({"parts": [{"text": "go"}]}, True),
+        ({"role": "model", "parts": [{"text": "go"}]}, False),
+        ({"content": "go"}, False),
+    ],
+)
+def test_a_message_of_gemini_without_a_role_is_the_user_s(message, is_of_user):
+    assert bool(_unanswered([message])) is is_of_user

@@ -632,3 +632,9 @@ async def test_a_process_that_leaves_its_session_is_not_waited_for(tmp_path, lin
     os.kill(int(line.read()), signal.SIGKILL)
 
     assert (done.exit_code, done.stdout, done.timed_out) == (0, b"gone\n", False)
+
+
+async def test_a_process_says_how_long_it_took():
+    done = await run_process(["true"])
+
+    assert 0 <= done.seconds <= Limits().seconds
