@@ -1,8 +1,8 @@
 """Workflows: what a step costs beside a bare one of DBOS, and how soon runs begin, wait and are taken over.
 
 Steps are compared within one process, on one SQLite file, with DBOS as agentos sets it up: a run of many steps beside a
-workflow of DBOS itself with as many. Times are elapsed where the row says so, and CPU time of all threads else. Hosts in
-processes of their own say what they saw: `python -m benchmarks.workflows <command> ...`.
+workflow of DBOS itself with as many. Times are elapsed where the row says so, and CPU time of all threads else. Hosts
+in processes of their own say what they saw: `python -m benchmarks.workflows <command> ...`.
 """
 
 import asyncio
@@ -185,7 +185,7 @@ def waiting(effort: Effort) -> Iterator[Row]:
         idle = await _cost(WATCHED / (10 if effort.quick else 1))
         for _ in range(effort.size(WAITING)):
             await host.workflows.start("wait")
-        while len(await host.workflows.list(state="waiting", limit=1000)) < effort.size(WAITING):
+        while len(await host.workflows.list(state="waiting", limit=1000)) < effort.size(WAITING):  # noqa: ASYNC110 - as from outside
             await asyncio.sleep(0.5)
         return idle, await _cost(WATCHED / (10 if effort.quick else 1))
 
