@@ -1,7 +1,6 @@
 """The pages of the studio as a person uses them, in a real browser on a real host with real packs."""
 
 import contextlib
-import json
 
 import pytest
 from browsing import axe_source, browsing, violations
@@ -48,7 +47,7 @@ async def test_a_pack_is_enabled_its_tool_tried_approved_in_place_and_found_in_t
             await page.get_by_role("searchbox").fill("write_file")
             await page.get_by_role("link", name="write_file").click()
             await page.get_by_label("path").first.wait_for(state="attached")
-            await run_with(page, {"path": "hello.txt", "text": "good day", "content": "good day"})
+            await run_with(page, {"path": "hello.txt", "content": "good day"})
             await page.get_by_role("link", name="See what would run").click()
             await page.get_by_role("button", name="Approve files:write_file").click()
             await page.get_by_text("files:write_file ran.").wait_for()
@@ -64,17 +63,9 @@ async def test_a_pack_is_enabled_its_tool_tried_approved_in_place_and_found_in_t
 
 
 async def run_with(page, arguments):
-    """Fill in the form of a tool, whether it has fields or raw JSON, and run it."""
-    raw = page.locator("textarea[name=arguments]")
-    if await raw.count():
-        schema = json.loads(await page.locator("#panel pre[aria-label='Schema of the arguments']").text_content())
-        fitting = {name: value for name, value in arguments.items() if name in schema["properties"]}
-        await raw.fill(json.dumps(fitting))
-    else:
-        for name, value in arguments.items():
-            field = page.locator(f"#panel [name='arguments.{name}']")
-            if await field.count():
-                await field.fill(value)
+    """Fill in the form of a tool, and run it."""
+    for name, value in arguments.items():
+        await page.locator(f"#panel [name='a/{name}']").fill(value)
     await page.get_by_role("button", name="Run it").click()
 
 
