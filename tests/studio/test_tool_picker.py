@@ -77,6 +77,7 @@ async def test_who_is_no_operator_saves_nothing():
     [
         ("agentos.toml", '# mine\n[personas.reader]\nsystemPrompt = "Be brief."\n'),
         ("agentos.toml", ""),
+        ("agentos.toml", '[personas.other] # mine\nsystemPrompt = "Be brief."\n\n[budget]\ncalls = 3\n'),
         ("agentos.json", "{}"),
         ("agentos.yaml", "personas:\n  reader:\n    systemPrompt: Be brief. # mine\n"),
     ],
@@ -91,7 +92,7 @@ async def test_the_manifest_says_it_to_the_next_host(tmp_path, name, text):
         reader = host.personas.get("reader")
 
     assert (reader.description, reader.tools) == ("Reads.", ("files:read_file",))
-    assert reader.system_prompt == ("Be brief." if text.strip("{}") else "")
+    assert reader.system_prompt == ("Be brief." if "reader" in text else "")
     assert ("mine" in path.read_text()) == ("mine" in text)
 
 
