@@ -1,66 +1,14 @@
 """The chat of the studio: a model behind a real endpoint, calls as cards, approvals in place, and whose it is."""
 
 import asyncio
-import contextlib
 
 import pytest
 from browsing import browsing
-from model_wires import Chat, Says, serving
+from model_wires import Says
 from studios import ANN, GUEST, Visitor, served
+from talking import KEY, WRITE, chatting
 
-from agentos import AgentOS, Display, ExtensionPack, Persona, Tool
-from agentos.studio.studio_chats import KEPT, ChatError, ChatModel
-
-openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
-
-KEY = "sk-a-key-that-is-never-shown"
-WRITE = ("c1", "write", '{"path": "a.txt", "text": "good day"}')
-
-
-def pack(written):
-    async def write(arguments, context):
-        written.append(arguments)
-        return {"path": arguments["path"], "size": len(arguments["text"])}
-
-    async def look(arguments, context):
-        return {"hits": [{"title": "Cats"}, {"title": "<b>Dogs</b>"}]}
-
-    texts = {name: {"type": "string"} for name in ("path", "text")}
-    schema = {"type": "object", "properties": texts, "required": list(texts), "additionalProperties": False}
-    writes = Tool.from_schema(
-        name="write",
-        description="Write a note.",
-        input_schema=schema,
-        effect="mutate",
-        required_access=("notes:write",),
-        execute=write,
-        dry_run=lambda arguments, context: {"before": "", "after": arguments["text"]},
-        display=Display("table", title="Write {args.path}", fields=("path", "size")),
-    )
-    looks = Tool.from_schema(
-        name="look",
-        description="Look for notes.",
-        input_schema={"type": "object", "properties": {}},
-        effect="read",
-        required_access=("notes:write",),
-        execute=look,
-        display=Display("table", title="Notes", fields=("hits[].title",)),
-    )
-    persona = Persona("quiet", "Says little.", "You say little.", tools=["look"], greeting="Hm.")
-    return ExtensionPack("notes", "1.0", [writes, looks, persona])
-
-
-@contextlib.asynccontextmanager
-async def chatting(*script, **options):
-    written = []
-    with serving(Chat()) as endpoint:
-        endpoint.script = list(script)
-        sdk = lambda: openai.AsyncOpenAI(base_url=f"{endpoint.url}/v1", api_key=KEY, max_retries=0)  # noqa: E731
-        model = ChatModel(client=sdk, model="m", place="loopback", system="Be kind.")
-        async with AgentOS(**options) as host:
-            await host.extensions.load_pack(pack(written))
-            yield host, model, endpoint, written
-            await model.end()
+from agentos.studio.studio_chats import KEPT, ChatError
 
 
 async def settled(chat):

@@ -61,15 +61,17 @@ def edit(text: str, keys: Keys, value: Any) -> str:
 
 def _splice(text: str, keys: Keys, value: Any) -> Splice:
     """Return the edit of a pack or server that stands under a header of its own; raise LookupError for the rest."""
-    if keys[0] not in ("packs", "mcpServers") or len(keys) not in (2, 3):
-        raise LookupError("neither about a pack nor about a server")
+    if keys[0] not in ("packs", "mcpServers", "personas") or len(keys) not in (2, 3):
+        raise LookupError("neither about a pack nor about a server, nor about a persona")
     found = list(_statements(text))
     tables = _tables(found, keys)
+    if keys[0] == "personas" and (tables or len(keys) != 2):  # noqa: PLR2004 - a table and its name
+        raise LookupError("it is there already")
     if keys == ("packs", -1):
         if not tables and any(one.name[:1] == ("packs",) for one in found):
             raise LookupError("they stand in one value")
         return _new_table(text, tables[-1][-1].end if tables else len(text), "[[packs]]", value)
-    if keys[0] == "mcpServers" and len(keys) == 2 and value is not GONE:  # noqa: PLR2004 - a table and its name
+    if keys[0] in ("mcpServers", "personas") and len(keys) == 2 and value is not GONE:  # noqa: PLR2004 - a table and its name
         return _server(text, found, tables, keys, value)
     table = tables[int(keys[1]) if keys[0] == "packs" else 0]
     return _without(text, table) if len(keys) == 2 else _field(text, table, str(keys[2]), value)  # noqa: PLR2004
@@ -91,20 +93,21 @@ def _tables(found: list[Statement], keys: Keys) -> list[list[Statement]]:
 
 
 def _server(text: str, found: list[Statement], tables: list[list[Statement]], keys: Keys, entry: Any) -> Splice:
-    """Put a server in its own place, or under a header of its own behind all others."""
-    servers = [one for one in found if one.name[:1] == ("mcpServers",)]
+    """Put a server, or a new persona, in its own place, or under a header of its own behind all others."""
+    top = str(keys[0])
+    servers = [one for one in found if one.name[:1] == (top,)]
     if not tables and any(not one.is_header or len(one.name) == 1 for one in servers):
         raise LookupError("they stand in one value, or under one header")
-    header = f"[mcpServers.{tomlkit.key(str(keys[1])).as_string()}]"
+    header = f"[{top}.{tomlkit.key(str(keys[1])).as_string()}]"
     if tables:
         return tables[0][0].start, tables[0][-1].end, _lines(header, entry)
-    ends = [one.end for index, one in enumerate(found) if _is_in_servers(found[: index + 1])]
+    ends = [one.end for index, one in enumerate(found) if _is_in_tables(found[: index + 1], top)]
     return _new_table(text, ends[-1] if ends else len(text), header, entry)
 
 
-def _is_in_servers(until: list[Statement]) -> bool:
+def _is_in_tables(until: list[Statement], top: str) -> bool:
     header = next((one for one in reversed(until) if one.is_header), None)
-    return header is not None and header.name[:1] == ("mcpServers",)
+    return header is not None and header.name[:1] == (top,)
 
 
 def _lines(header: str, entry: Any) -> str:

@@ -16,6 +16,7 @@ from agentos.studio.forms.form_entries import entered_of
 from agentos.studio.forms.form_fields import FormField, form_of
 from agentos.studio.page import Page
 from agentos.studio.pages.audit import newest_records
+from agentos.studio.tool_picker import PickerError, picker_of, save_picked
 from agentos.studio.view import PageView
 from agentos.tools.listing import ToolInfo
 from agentos.tools.ready import ReadyTool
@@ -64,8 +65,10 @@ async def show(view: PageView) -> Response:
         if wanted.fits(info):
             groups.setdefault(_owner(info), []).append(info)
     name = view.asked("of")
+    seen = [info for group in groups.values() for info in group]
     return view.whole(
         "tools.html",
+        picker=picker_of(view, infos, seen) if view.is_operator else None,
         wanted=wanted,
         groups=groups,
         count=sum(map(len, groups.values())),
@@ -192,6 +195,17 @@ async def run(view: PageView) -> Response:
     return view.whole("tried.html", tool=facts)
 
 
+async def save(view: PageView) -> Response:
+    """Save the tools that are ticked as a persona."""
+    if not view.is_operator:
+        raise PickerError(f"{view.principal.id} may not change personas")
+    fields = await view.fields()
+    notice = await save_picked(view, fields)
+    view.live.mark("stacks")
+    view.session.notice = notice
+    return view.go("/tools", persona=dict(fields).get("persona", "").strip())
+
+
 async def form(view: PageView) -> Response:
     """Draw a form again after a change of its rows or shapes; what is in it stays."""
     fields = await view.fields()
@@ -207,6 +221,6 @@ TOOLS = Page(
     group="What is there",
     show=show,
     parts={"one": one},
-    changes={"run": run, "form": form},
+    changes={"run": run, "form": form, "save": save},
     is_for_operators=False,
 )

@@ -19,7 +19,8 @@
   // -- nothing moves while somebody types: parts that are out of date wait until the focus has left them
   const isTyping = (part) => {
     const focus = document.activeElement;
-    return Boolean(focus && part.contains(focus) && focus.matches("input:not([type=checkbox]), textarea, select"));
+    const isIn = focus && part.contains(focus) && focus.matches("input:not([type=checkbox]), textarea, select");
+    return Boolean(isIn || $("details.edit[open]", part));
   };
   const late = new Set();
   const parts = (topic) => $$("[hx-trigger]").filter((one) => one.getAttribute("hx-trigger").includes(`studio:${topic}`));
@@ -28,11 +29,13 @@
     if (parts(topic).some((part) => isTyping(part) && !part.hasAttribute("data-while-typing"))) late.add(topic);
     else document.body.dispatchEvent(new CustomEvent(`studio:${topic}`));
   }
-  document.addEventListener("focusout", () => setTimeout(() => {
+  const catchUp = () => setTimeout(() => {
     for (const topic of [...late]) {
       if (!parts(topic).some(isTyping)) { late.delete(topic); tell(topic); }
     }
-  }));
+  });
+  document.addEventListener("focusout", catchUp);
+  document.addEventListener("toggle", catchUp, true);
 
   // -- what waits: it loses its buttons when it expires, and stays as it is while somebody edits it
   setInterval(() => {
