@@ -150,7 +150,7 @@ def enter_sandbox(variables: Iterable[str] = ()) -> Iterator[Sandbox]:
         undo.enter_context(contextlib.redirect_stderr(error_output))
         warned = undo.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        undo.enter_context(_old_objects_frozen())
+        undo.enter_context(_old_objects.frozen())
         loop_complaints = undo.enter_context(_loop_complaints())
         pool = undo.enter_context(counting_pool())
         attempts = undo.enter_context(offline(files=True))
@@ -265,17 +265,29 @@ def _secret_variables() -> list[str]:
     return [name for definition in SecretCatalog.shipped() for name in definition.variables]
 
 
-@contextmanager
-def _old_objects_frozen() -> Iterator[None]:
-    """Keep what is old out of garbage collections: they are quick then, and find only what is of this sandbox."""
-    if gc.get_freeze_count():  # somebody else's doing, and not to be undone
-        yield
-        return
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
+class _Freezer:
+    """Keeps what is old out of garbage collections: they are quick then, and find only what is of a sandbox."""
+
+    def __init__(self) -> None:
+        self._is_done = False
+        """By us, or by somebody else, which is not to be undone: counting all that is frozen takes long."""
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        self._is_done = self._is_done or gc.get_freeze_count() > 0
+        if self._is_done:
+            yield
+            return
+        gc.freeze()
+        self._is_done = True
+        try:
+            yield
+        finally:
+            gc.unfreeze()
+            self._is_done = False
+
+
+_old_objects = _Freezer()
 
 
 @contextmanager
