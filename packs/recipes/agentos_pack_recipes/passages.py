@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 
 _WORD = re.compile(r"\w{3,}")
-_COMMON = frozenset(
-    "about and are been but can could did does for from had has have how into its may not our should than that the "
-    "their them then there these they this those was were what when where which while who why will with would you your".split()
-)
+_COMMON_WORDS = """about and are been but can could did does for from had has have how into its may not our should than
+that the their them then there these they this those was were what when where which while who why will with would you
+your"""
+_COMMON = frozenset(_COMMON_WORDS.split())
 _LONGEST = 600
 _SHORTEST = 40
 
