@@ -50,7 +50,7 @@ async def test_research_cites_what_pages_say_and_tells_which_could_not_be_read(h
     assert [one["url"] for one in output["sources"]] == [f"{site.url}/bees"]
     assert [one["url"] for one in output["unread"]] == [f"{site.url}/gone", f"{site.url}/cars"]
     assert "## Bees [1]" in output["report"]
-    assert "> Bees dance to show other bees where flowers are" in output["report"]
+    assert "Bees dance to show other bees where flowers are" in output["report"]
     assert f"[1] Bees. <{site.url}/bees>" in output["report"]
     assert "weather" not in output["report"]
     assert next(step.tool for step in steps).endswith(":web_search")
@@ -75,7 +75,7 @@ async def test_a_digest_is_sent_as_one_mail_with_what_is_new(hosting, site, smtp
         "options": {**options, "recipients": ["*@example.org"]},
         "required": True,
     }
-    secrets = {"email.smtpHost": "127.0.0.1", "email.smtpUser": "robot", "email.smtpPassword": smtp.password}
+    secrets = {"email.smtpHost": "localhost", "email.smtpUser": "robot", "email.smtpPassword": smtp.password}
     packs = (reading(site), files, mail)
     async with hosting(*packs, options={"principal": "runner"}, extension_secrets=secrets) as host:
         given = {"urls": [f"{site.url}/feed", f"{site.url}/gone"], "files": ["notes.md"], "to": ["ann@example.org"]}
@@ -133,7 +133,7 @@ def triaging(hosting, tmp_path):
 
 async def test_a_triage_asks_a_person_and_writes_down_what_was_approved(triaging):
     async with triaging() as host:
-        id = await opened(host, title="Shop is down", summary="All customers see errors.")
+        id = await opened(host, title="Uploads fail", summary="They see errors.")
         run, proposal = await asked(host, id)
         before = await look(host, id)
         await host.approvals.approve(proposal.id, by=RUNNER)
@@ -141,11 +141,11 @@ async def test_a_triage_asks_a_person_and_writes_down_what_was_approved(triaging
         after = await look(host, id)
 
     assert proposal.arguments["text"] == (
-        f"Take incident {id}, Shop is down, as critical? It is low; it says all customers, is down."
+        f"Take incident {id}, Uploads fail, as high? It is low; it says errors, fail."
     )
     assert before["severity"] == "low"
-    assert (after["severity"], after["status"]) == ("critical", "investigating")
-    assert output == {"severity": "critical", "version": after["version"], "by": "service:runner"}
+    assert (after["severity"], after["status"]) == ("high", "investigating")
+    assert output == {"severity": "high", "version": after["version"], "by": "service:runner"}
 
 
 async def test_a_triage_that_is_rejected_changes_nothing(triaging):
