@@ -256,7 +256,8 @@ class Approvals:
             self._logger.warning("a proposal of %s could not be made: %s", invocation.ready.qualified_id, error)
             message = "the call needs approval, and no proposal could be made of it"
             detail = f": {error}" if isinstance(error, ProposalError) else "; the host's log says why"
-            return invocation.failure("Refused", message + detail)
+            is_unavailable = {} if isinstance(error, ProposalError) else {"unavailable": True}
+            return invocation.failure("Refused", message + detail, is_unavailable)
         await settled(invocation.tell("approval", None, {"proposal": proposal.id, "reason": proposal.reason})())
         try:
             with self.being_asked(proposal.id):

@@ -222,6 +222,7 @@ _WORKFLOWS = (
         UNIQUE (workflow, run_key)
     )""",
     "CREATE INDEX ix_workflow_runs_state ON workflow_runs (state)",
+    "CREATE INDEX ix_workflow_runs_owner ON workflow_runs (owner)",
     "CREATE INDEX ix_workflow_runs_parent ON workflow_runs (parent)",
     "CREATE INDEX ix_workflow_runs_created_at ON workflow_runs (created_at)",
     """CREATE TABLE workflow_waits (

@@ -205,7 +205,7 @@ workflow_runs = Table(
     Column("ending", Text),
     Column("wants", Text),
     Column("decisions", Text),
-    Column("owner", Text),
+    Column("owner", Text, index=True),
     _required("fence", BigInteger),
     _required("segment", BigInteger),
     Column("deadline", DOUBLE_PRECISION),

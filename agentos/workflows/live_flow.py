@@ -15,7 +15,7 @@ from agentos.access.idempotency import Key
 from agentos.access.proposals import ProposalError
 from agentos.access.stored_results import result_from_text, result_to_text
 from agentos.base.foreign import settled
-from agentos.errors import StepFailedError, WorkflowError
+from agentos.errors import StepFailedError, StoreError, WorkflowError
 from agentos.model.principal import Principal
 from agentos.model.tool_call import ToolCall, ToolResult
 from agentos.model.workflow import StepKind
@@ -104,6 +104,8 @@ class LiveFlow(Flow):
         """Which attempt of each step is under way."""
         self.fault: str | None = None
         """Why the run can't go on as it is: its code is not what it was."""
+        self.trouble: StoreError | None = None
+        """Why nothing of it can be written down now."""
         self.running: dict[str, tuple[str, str]] = {}
         """The kinds and names of the steps under way, by their keys."""
         self._names: dict[str, str] = {}
@@ -141,7 +143,8 @@ class LiveFlow(Flow):
             await asyncio.wait([task, standing], return_when=asyncio.FIRST_COMPLETED)
         finally:
             standing.cancel()
-        has_ended = task.done() and not task.cancelled() and not self.is_lost and self.fault is None
+        is_well = not self.is_lost and self.fault is None and self.trouble is None
+        has_ended = task.done() and not task.cancelled() and is_well
         self._is_stopped = True
         if not task.done():
             task.cancel()
@@ -424,6 +427,9 @@ class LiveFlow(Flow):
             await self._record(key, kind, name, {**payload, "at": began})
         except Fenced:
             await self._lose()
+        except StoreError as error:  # it is not the workflow's: the run is gone on with once the store is back
+            self.trouble = error
+            await self._never()
         finally:
             self._busy -= 1
             self.running.pop(key, None)
@@ -436,9 +442,11 @@ class LiveFlow(Flow):
         try:
             await self._services.engine.record(step_name(key, kind, name), payload)
         except BaseException as error:
-            if not self._services.engine.is_lost(error):
+            if self._services.engine.is_lost(error):
+                await self._lose()
+            if not isinstance(error, Exception):
                 raise
-            await self._lose()
+            raise StoreError(f"step {key} can't be recorded now: {type(error).__name__}", unavailable=True) from None
 
     def _bounded(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Return a payload that can be written down: JSON, not too large, with known secrets masked."""
@@ -641,6 +649,8 @@ class LiveFlow(Flow):
         details: Mapping[str, Any] = {} if result.error is None else result.error.details
         if details.get("lost"):
             await self._lose()
+        if details.get("unavailable") and result.error is not None:
+            raise StoreError(result.error.message, unavailable=True)
         if details.get("unknown"):
             await self._stop_as_unknown(key, f"{call.name}: {result.error.message if result.error else ''}")
         if result.error is not None and result.error.type == "Cancelled" and result.meta.get("replayed"):

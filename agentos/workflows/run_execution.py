@@ -92,8 +92,7 @@ class RunExecution:
             flow.drain()
         task = flow.body(lambda: self._body(flow))
         has_ended = await flow.stands(task)
-        if flow.is_lost:
-            raise Fenced
+        self._see_trouble(flow)
         if flow.fault is not None:
             await self._fail({"type": "Nondeterminism", "message": flow.fault}, flow)
         elif self._ending is not None or self._wants == "cancel":
@@ -104,6 +103,13 @@ class RunExecution:
             await self._fail(self._said(error), flow)
         else:
             await self._finish(task.result(), flow)
+
+    def _see_trouble(self, flow: LiveFlow) -> None:
+        """Raise what keeps the run from being carried on here, or now."""
+        if flow.is_lost:
+            raise Fenced
+        if flow.trouble is not None:
+            raise flow.trouble
 
     def _said(self, error: BaseException) -> dict[str, Any]:
         kind = error.type if isinstance(error, StepFailedError) else type(error).__name__
@@ -138,8 +144,7 @@ class RunExecution:
                 await self._services.runs.end(self.claim, ending)
             task = flow.undoing()
             has_ended = await flow.stands(task)
-            if flow.is_lost:
-                raise Fenced
+            self._see_trouble(flow)
             if not has_ended:
                 await self._stand(flow)
                 return

@@ -110,13 +110,13 @@ class RunWatch:
         self._beaten_at = began
 
     async def _beat(self) -> None:
-        while True:
+        while not self._is_closing:
             await asyncio.sleep(self._lease / 4)
             with contextlib.suppress(StoreError):
                 await self._beat_once()
 
     async def _watch(self) -> None:
-        while True:
+        while not self._is_closing:
             self._kicked.clear()
             try:
                 await self._look()
@@ -125,7 +125,8 @@ class RunWatch:
             except Exception:  # whatever it is, the next look may find it gone
                 self._logger.exception("a look at the runs failed")
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._kicked.wait(), LOOK)
+                async with asyncio.timeout(LOOK):  # not wait_for, which loses a cancellation now and then
+                    await self._kicked.wait()
 
     async def _look(self) -> None:
         await self._see_wishes()

@@ -341,6 +341,23 @@ async def test_a_run_goes_on_with_its_version_or_is_held(store_url, make_host):
     assert "version '1'" in held.reason
 
 
+async def test_a_host_with_other_code_does_not_keep_a_run_from_the_one_that_has_it(sqlite_url, make_host):
+    @workflow(principal="runner")
+    async def quick(flow):
+        return await flow.wait_for("go")
+
+    @workflow(principal="runner")
+    async def other(flow):
+        return None
+
+    async with make_host(quick, store=sqlite_url) as first, make_host(other, store=sqlite_url) as second:
+        runs = [await first.workflows.start("quick") for _ in range(5)]
+        for run in runs:
+            await first.news.until("workflow:waiting", run.id)
+            await second.workflows.signal(run.id, "go", "done")
+        assert [await first.workflows.result(run.id) for run in runs] == ["done"] * 5
+
+
 async def test_a_host_that_carries_none_leaves_its_runs_to_others(store_url, make_host):
     @workflow(principal="runner")
     async def quick(flow):

@@ -64,7 +64,7 @@ async def _decided(invocation: Invocation, next: Next) -> ToolResult:
     except StoreError as error:
         invocation.services.logger.warning("a call of %s was refused: %s", invocation.ready.qualified_id, error)
         message = "nothing was done, because the store can't be read now; the host's log says why"
-        return invocation.failure("Refused", message)
+        return invocation.failure("Refused", message, {"unavailable": True})
     policy, why = await _policy(invocation)
     decision, invocation.grant = _decision(invocation, policy, why)
     invocation.decision = decision

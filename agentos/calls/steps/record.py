@@ -91,7 +91,7 @@ def store_unwritable(invocation: Invocation, error: StoreError) -> ToolResult:
     reason = "the store can't be written"
     invocation.services.note("decision", **invocation.facts(), answer="refuse", step="audit", reason=reason)
     message = "nothing was done, because the audit log can't be written now; the host's log says why"
-    return invocation.failure("Refused", message)
+    return invocation.failure("Refused", message, {"unavailable": True})
 
 
 @attrs.frozen
