@@ -84,6 +84,7 @@ CURATED: tuple[CuratedPack, ...] = (
     CuratedPack("planning", "calls", "plans for turns: a checklist, or one that the model makes"),
     CuratedPack("cache", "calls", "answers of tools that only read, kept for a while"),
     CuratedPack("retry", "calls", "tools that fail now and then tried again, those that go on failing left alone"),
+    CuratedPack("recipes", "work", "workflows: research with citations, a digest, triage of incidents"),
     CuratedPack("webchat", CHANNELS, "a page to talk to an agent on", permissions=("http:public",)),
     CuratedPack("notify", CHANNELS, "messages to the targets that the operator names", secrets=("apprise.urls",)),
     CuratedPack(

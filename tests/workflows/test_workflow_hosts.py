@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 from store_fixtures import outcome, python
 
-from agentos import ExtensionPack, PackEntry, RunState, StepFailedError, WorkflowError, tool, workflow
+from agentos import ExtensionPack, PackEntry, RunState, StepFailedError, StoreError, WorkflowError, tool, workflow
 
 KILLS = int(os.environ.get("AGENTOS_KILLS", "100"))
 """How often a host is killed, on each database."""
@@ -339,6 +339,46 @@ async def test_a_run_goes_on_with_its_version_or_is_held(store_url, make_host):
 
     assert held.state == "held"
     assert "version '1'" in held.reason
+
+
+@pytest.mark.proof
+async def test_a_server_that_is_restarted_strands_no_run(postgres_server, postgres_url, make_host):
+    done = []
+
+    async def number(n):
+        if n == 2 and done.count(2) == 0:
+            await asyncio.to_thread(postgres_server.restart)
+        done.append(n)
+        return n
+
+    @tool(effect="mutate", required_access=("run",), intervention="never", idempotent=True)
+    async def change(n: int) -> int:
+        """Change."""
+        if n == 4 and done.count(4) == 0:
+            await asyncio.to_thread(postgres_server.restart)
+        done.append(n)
+        return n
+
+    @workflow(principal="runner")
+    async def work(flow):
+        found = [await flow.step(number, n) for n in range(4)]
+        return [*found, *[(await flow.call("change", {"n": n})).output for n in range(4, 7)]]
+
+    async with make_host(change, work, store=postgres_url) as host:
+        run = await host.workflows.start("work")
+        while not (now := await _looked_at(host, run.id)).is_over:
+            await asyncio.sleep(0.05)
+        output = (await host.workflows.get(run.id)).output
+
+    assert now == "finished"
+    assert output == list(range(7))
+
+
+async def _looked_at(host, id):
+    """Return the state of a run; while the server is away, the last one."""
+    with contextlib.suppress(StoreError):
+        return (await host.workflows.list())[0].state
+    return RunState.RUNNING
 
 
 async def test_a_host_with_other_code_does_not_keep_a_run_from_the_one_that_has_it(sqlite_url, make_host):

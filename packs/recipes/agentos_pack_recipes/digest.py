@@ -33,7 +33,7 @@ def digest_workflow(principal: str | None) -> Callable[..., Awaitable[dict[str, 
             raise ValueError(f"expected up to {MOST_SOURCES} urls and files, and either to or target")
         now = await flow.now()
         texts = await flow.gather(*(_page(flow, one) for one in pages), *(_file(flow, one) for one in paths))
-        sections = [section_of(*one, now - timedelta(hours=hours)) for one in texts]
+        sections = [section_of(one, now - timedelta(hours=hours)) for one in texts]
         body = digest_of(sections)
         line = f"{subject}, {now:%Y-%m-%d}"
         if to:
@@ -68,8 +68,9 @@ async def _tried(flow: Flow, tool: str, arguments: dict[str, Any], source: str) 
     return source, str(output.get("text") or output.get("content") or result.content), ""
 
 
-def section_of(source: str, text: str, problem: str, since: datetime) -> str:
+def section_of(read: Source, since: datetime) -> str:
     """Return what a digest says of one source."""
+    source, text, problem = read
     head = f"* {source}"
     if problem:
         return f"{head}\n  could not be read: {problem}"

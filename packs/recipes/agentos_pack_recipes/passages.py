@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 
 _WORD = re.compile(r"\w{3,}")
-_COMMON = frozenset(
-    "about and are been but can could did does for from had has have how into its may not our should than that the "
-    "their them then there these they this those was were what when where which while who why will with would you your".split()
-)
+_COMMON_WORDS = """about and are been but can could did does for from had has have how into its may not our should than
+that the their them then there these they this those was were what when where which while who why will with would you
+your"""
+_COMMON = frozenset(_COMMON_WORDS.split())
 _LONGEST = 600
 _SHORTEST = 40
 
@@ -20,7 +20,8 @@ def words_of(text: str) -> set[str]:
 def best_passages(text: str, question: str, limit: int) -> list[str]:
     """Return the passages of *text* that have most words of *question*, in the order of the text."""
     wanted = words_of(question)
-    passages = [_clipped(part) for part in re.split(r"\n\s*\n", text) if len(part.strip()) >= _SHORTEST]
+    between = r"\n\s*\n" if "\n\n" in text.strip() else r"\n"
+    passages = [_clipped(part) for part in re.split(between, text) if len(part.strip()) >= _SHORTEST]
     scored = [(len(wanted & set(_WORD.findall(part.lower()))), -index) for index, part in enumerate(passages)]
     best = sorted((score for score in scored if score[0]), reverse=True)[:limit]
     return [passages[-index] for _, index in sorted(best, key=lambda one: -one[1])]

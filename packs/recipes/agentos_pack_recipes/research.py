@@ -60,7 +60,7 @@ def _listed(sources: list[dict[str, Any]]) -> str:
     if not sources:
         return "Nothing was found about it."
     lines = [
-        f"[{one['number']}] {one['title']}{f', {_line(one["date"])}' if one['date'] else ''}. <{_address(one['url'])}>"
+        f"[{one['number']}] {', '.join(filter(None, (one['title'], _line(one['date']))))}. <{_address(one['url'])}>"
         for one in sources
     ]
     return "## Sources\n\n" + "\n".join(lines)
