@@ -23,6 +23,7 @@ from agentos.calls.orchestrator import ToolOrchestrator
 from agentos.errors import Problem, WorkflowError
 from agentos.extensions.event import Event
 from agentos.extensions.manager import ExtensionManager
+from agentos.interop._provider_calls import named_principal
 from agentos.kinds.workflow import settings_of_workflow
 from agentos.model.field_checks import did_you_mean, fault_of_name
 from agentos.model.principal import EVERYTHING, Principal
@@ -214,7 +215,8 @@ class Workflows:
 
         principal: who starts it, or the id of one of the manifest. A workflow that declares a principal calls its tools
         as that one, with no more than who starts it holds; one that declares none calls them as who starts it. Where
-        neither says who it is, nothing is started: a run never has the rights of the host because nobody was named.
+        neither says who it is, they are called for the host itself, as other calls are, and a warning says so. A
+        declared principal that the manifest does not have holds nothing: its tools are the public ones.
         key: the same workflow started again with the same key is the run that there is already.
         """
         await self.prepare()
@@ -232,16 +234,11 @@ class Workflows:
         if entry is None:
             raise WorkflowError(f"no workflow {workflow!r} is in force{did_you_mean(workflow, self._registry.ids())}")
         settings = _settings(entry)
-        if settings.principal is not None and settings.principal not in self._principals:
-            known = did_you_mean(settings.principal, self._principals)
-            raise WorkflowError(
-                f"workflow {workflow!r}: its principal {settings.principal!r} is not one of the manifest's{known}; "
-                f"add [principals.{settings.principal}]"
-            )
-        if settings.principal is None and who is None:
-            raise WorkflowError(
-                f"workflow {workflow!r} declares no principal: say with principal= whom its tools are called for"
-            )
+        is_known = settings.principal in self._principals
+        if settings.principal is None:
+            who = named_principal(self._host, who, f"workflow {workflow!r} is started")
+        elif not is_known and (who is None or who.id != settings.principal):
+            self._logger.warning("workflow %r: %s", workflow, self._why_unknown(settings.principal))
         given = {} if inputs is None else inputs
         _check_inputs(entry.payload, workflow, given)
         as_data = {}
@@ -253,6 +250,7 @@ class Workflows:
             **as_data,
             "inputs": _as_json(self._masker.mask_data(dict(given)), f"workflow {workflow!r}: inputs"),
             "declared": settings.principal,
+            "is_known": is_known,
             "starter": None if who is None else principal_data(who),
             "version": settings.version,
             "timeout": settings.timeout,
@@ -272,8 +270,19 @@ class Workflows:
 
     def _caller(self, settings: WorkflowSettings, who: Principal | None) -> Principal | None:
         """Return whom the tools of a workflow would be called for, if that is known."""
-        declared = None if settings.principal is None else self._principals.get(settings.principal)
-        return who if declared is None else _within(declared, who)
+        return who if settings.principal is None else _within(self._declared(settings.principal, who), who)
+
+    def _declared(self, id: str, who: Principal | None) -> Principal:
+        """Return the principal that a workflow declares: the manifest's, or one who holds nothing."""
+        if id in self._principals:
+            return self._principals[id]
+        return who if who is not None and who.id == id else Principal(id, kind="service")
+
+    def _why_unknown(self, id: str) -> str:
+        return (
+            f"its principal {id!r} is not one of the manifest's{did_you_mean(id, self._principals)}, so its tools are "
+            f"called for one who holds nothing; add [principals.{id}]"
+        )
 
     def _around(self, who: Principal | None) -> Surroundings:
         """Return what a definition may name. Without a principal it may name every tool there is."""
@@ -309,7 +318,7 @@ class Workflows:
             id, workflow, version, data, key=key, deadline=deadline, parent=parent, taken=taken
         )
         if is_new:
-            by = _key_of(data["starter"])
+            by = None if (starter := _starter_of(data)) is None else starter.key
             self._audit("started", row, by=by, declared=data["declared"])
             await self._emit(events.WorkflowStarted(**_named(row), started_by=by))
             if taken:
@@ -361,15 +370,15 @@ class Workflows:
 
     async def _principal_of(self, data: Mapping[str, Any]) -> Principal:
         """Return whom a run's tools are called for, as that is now."""
-        starter = None if data["starter"] is None else stored_principal(data["starter"])
+        starter = _starter_of(data)
         if data["declared"] is None:
             if starter is None:
                 raise WorkflowError("it is not known whom its tools are called for")
             return await self._host.approvals.present(starter)
-        found = self._principals.get(data["declared"])
-        if found is None:
+        if data["declared"] not in self._principals and data.get("is_known", True):
             raise WorkflowError(f"its principal {data['declared']!r} is not one of the manifest's any more")
-        return _within(found, starter)
+        starter = None if starter is None else await self._host.approvals.present(starter)
+        return _within(self._declared(data["declared"], starter), starter)
 
     async def _hold(self, claim: Claim, reason: str) -> None:
         if claim.wants == "cancel" and not claim.waits and claim.segment <= 1:  # nothing was done
@@ -496,8 +505,8 @@ class Workflows:
     async def _shown(self, row: Mapping[str, Any], steps: Sequence[StepRecord] = ()) -> WorkflowRun:
         data = json.loads(row["data"])
         result = {} if row["result"] is None else json.loads(row["result"])
-        starter = _key_of(data["starter"])
-        declared = None if data["declared"] is None else self._principals.get(data["declared"])
+        starter, declared = _starter_of(data), data["declared"]
+        caller = starter if declared is None else self._declared(declared, starter)
         return WorkflowRun(
             id=row["id"],
             workflow=row["workflow"],
@@ -508,8 +517,8 @@ class Workflows:
             error=result.get("error"),
             steps=tuple(steps),
             reason=row["reason"],
-            principal=starter if data["declared"] is None else (data["declared"] if declared is None else declared.key),
-            started_by=starter,
+            principal=None if caller is None else caller.key,
+            started_by=None if starter is None else starter.key,
             key=row["run_key"],
             parent=row["parent"],
             created_at=_time(row["created_at"]),
@@ -725,8 +734,8 @@ def _as_json(value: Any, what: str) -> Any:
     return json.loads(text)
 
 
-def _key_of(starter: Mapping[str, Any] | None) -> str | None:
-    return None if starter is None else stored_principal(starter).key
+def _starter_of(data: Mapping[str, Any]) -> Principal | None:
+    return None if data["starter"] is None else stored_principal(data["starter"])
 
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -769,7 +778,7 @@ def _schedule(row: Mapping[str, Any]) -> WorkflowSchedule:
         timezone=said["timezone"],
         inputs=said["inputs"],
         missed=said["missed"],
-        principal=_key_of(said["starter"]),
+        principal=None if (starter := _starter_of(said)) is None else starter.key,
         next_at=_time(row["next_at"]),
         last_at=_time(row["last_at"]),
     )

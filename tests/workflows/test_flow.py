@@ -575,26 +575,37 @@ async def test_an_executor_executes_tasks(make_host):
 # -- who, and what is refused ------------------------------------------------------------------------------------------
 
 
-async def test_nobody_named_is_nobody(make_host):
+async def test_whom_tools_are_called_for_where_nobody_is_named(make_host, caplog):
     @workflow()
     async def anybody(flow):
         return flow.principal
 
     @workflow(principal="ghost")
     async def haunted(flow):
-        return None
+        return [flow.principal, (await flow.call("secretly")).output]
 
-    async with make_host(anybody, haunted) as host:
-        with pytest.raises(WorkflowError, match="declares no principal"):
-            await host.workflows.start("anybody")
-        with pytest.raises(WorkflowError, match="'ghost' is not one of the manifest's"):
-            await host.workflows.start("haunted", principal="ann")
+    @tool(effect="read", required_access=["run"])
+    async def secretly() -> str:
+        """Say what not everybody may hear."""
+        return "boo"
+
+    async with make_host(anybody, haunted, secretly) as host:
         with pytest.raises(WorkflowError, match="did you mean 'ann'"):
             await host.workflows.start("anybody", principal="an")
-        run = await host.workflows.start("anybody", principal=Principal("zoe"))
-        output = await host.workflows.result(run.id)
+        outputs = []
+        for principal in (Principal("zoe"), None):
+            run = await host.workflows.start("anybody", principal=principal)
+            outputs.append(await host.workflows.result(run.id))
+        run = await host.workflows.start("haunted", principal="ann")
+        with pytest.raises(WorkflowError, match="no tool called 'secretly'"):
+            await host.workflows.result(run.id)
+        run = await host.workflows.start("haunted", principal=Principal("ghost", access={"run"}))
+        seen = await host.workflows.result(run.id)
 
-    assert output == "zoe"
+    assert outputs == ["zoe", Principal.system().key]
+    assert "workflow 'anybody' is started without a principal" in caplog.text
+    assert "its principal 'ghost' is not one of the manifest's" in caplog.text
+    assert seen == ["ghost", "boo"]
 
 
 async def test_who_starts_it_narrows_what_it_may(make_host):
