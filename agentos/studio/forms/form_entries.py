@@ -79,7 +79,7 @@ class EnteredObject:
 
 
 @attrs.frozen(kw_only=True)
-class Arguments:
+class EnteredArguments:
     """What a form comes to. With problems it is not to be sent: `value` is as far as it could be read."""
 
     value: Any
@@ -101,12 +101,12 @@ def step_name(name: str, step: str) -> str:
     return f"{name}/{quote(step, safe='')}"
 
 
-def arguments_of(schema: Any, pairs: Iterable[tuple[str, str]]) -> Arguments:
+def arguments_of(schema: Any, pairs: Iterable[tuple[str, str]]) -> EnteredArguments:
     """Return the arguments that a submitted form means: types restored, and what was left out is not there."""
     entered = entered_of(schema, pairs)
     problems: list[Problem] = []
     value = _finished(entered, (), problems)
-    return Arguments(value={} if value in (ABSENT, BLANK) else value, problems=tuple(problems), entered=entered)
+    return EnteredArguments(value={} if value in (ABSENT, BLANK) else value, problems=tuple(problems), entered=entered)
 
 
 def entered_of(schema: Any, pairs: Iterable[tuple[str, str]]) -> Any:
@@ -115,7 +115,7 @@ def entered_of(schema: Any, pairs: Iterable[tuple[str, str]]) -> Any:
     for name, value in pairs:
         given.setdefault(name, value.replace("\r\n", "\n"))
     action, _, target = given.get(ACTION, "").partition(":")
-    reading = _Reading(schema, given, action, target)
+    reading = _FormReading(schema, given, action, target)
     entered = reading.at(ROOT, schema, True, 0)
     if action == "json":
         return Entered("json", plain_of(entered))
@@ -127,7 +127,7 @@ def entered_of(schema: Any, pairs: Iterable[tuple[str, str]]) -> Any:
 # -- pairs into entries ------------------------------------------------------------------------------------------------
 
 
-class _Reading:
+class _FormReading:
     """Reads the controls of one form by what its schema says."""
 
     def __init__(self, root: Any, given: Mapping[str, str], action: str, target: str) -> None:
