@@ -145,7 +145,8 @@ async def test_what_is_shown_stands_in_the_address_and_back_works(tmp_path):
         await page.get_by_label("State").select_option("gated")
         await page.get_by_text("1 stack", exact=True).wait_for()
         await page.get_by_role("link", name="giphy_search").click()
-        await page.get_by_text("giphy.apiKey").first.wait_for()
+        await page.get_by_role("heading", name="tool:giphy_search").wait_for()
+        await page.wait_for_url("**why=tool%3Agiphy_search**")
         shown = page.url
         await page.goto(shown)
         await page.get_by_role("heading", name="tool:giphy_search").wait_for()
