@@ -125,6 +125,7 @@ def check_files(found: Inspected) -> Iterator[Trouble]:
 EXTRAS: tuple[tuple[str, str, Callable[[ExtensionManifest], bool], str], ...] = (
     ("mcp", "mcp", lambda manifest: bool(manifest.mcp_servers), "mcpServers"),
     ("psycopg", "postgres", lambda manifest: (manifest.store or "").startswith("postgres"), "the store"),
+    ("dbos", "workflows", lambda manifest: bool(manifest.settings.workflows), "workflows"),
     (
         "httpx",
         "http",

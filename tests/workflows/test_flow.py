@@ -1,6 +1,8 @@
 """What a workflow does by its flow."""
 
 import asyncio
+import importlib.machinery
+import importlib.util
 from datetime import UTC, datetime, timedelta
 
 import attrs
@@ -740,3 +742,17 @@ def test_a_retry_says_what_is_wrong_with_it():
         with pytest.raises(ValueError, match="Retry"):
             Retry(**bad)
     assert attrs.asdict(Retry(not_on="X"))["not_on"] == ("X",)
+
+
+async def test_without_dbos_it_is_said_what_to_install(make_host, monkeypatch):
+    @workflow(principal="runner")
+    async def quick(flow):
+        return None
+
+    def find_spec(name, *_):
+        return None if name == "dbos" else importlib.machinery.PathFinder.find_spec(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    async with make_host(quick) as host:
+        with pytest.raises(WorkflowError, match=r"pip install 'agentos-host\[workflows\]'"):
+            await host.workflows.start("quick")
