@@ -405,3 +405,18 @@ async def test_a_channel_that_is_still_starting_is_started_no_more_when_its_pack
         await starting.until(lambda: starting.is_asked)
         await host.extensions.unload("slow")
         await starting.until(lambda: starting.is_ended)
+
+
+@pytest.mark.parametrize(("ended", "state"), [(2, "answered"), (3, "failed")])
+async def test_a_message_whose_hosts_ended_is_answered_at_the_third_attempt_and_no_more(tmp_path, ended, state):
+    place, post = tmp_path / "agentos.db", Post()
+    async with on_channels(Post(), store=place) as [host]:
+        await host.channels._deliver(message(1))
+    with contextlib.closing(sqlite3.connect(place)) as database:
+        database.execute("UPDATE channel_inbox SET attempts = ?", (ended,))
+        database.commit()
+    async with on_channels(post, store=place, handler=echo) as [host]:
+        if state == "failed":
+            assert "hosts ended 3 times" in (await settled(host, len))[0].reason
+        else:
+            await post.until(lambda: post.sent)
