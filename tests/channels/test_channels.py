@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 from channelling import MANIFEST, Post, message, not_sent, on_channels, pack
 
-from agentos import AgentOS, ChannelMessage, Descriptor, DescriptorError, ManifestError, Media
+from agentos import AgentOS, ChannelMessage, Descriptor, DescriptorError, ExtensionPack, ManifestError, Media
 
 
 async def echo(message, principal):
@@ -388,3 +388,41 @@ async def test_what_was_answered_a_moment_ago_is_not_forgotten(tmp_path):
     with contextlib.closing(sqlite3.connect(place)) as database:
         assert database.execute("SELECT COUNT(*) FROM channel_outbox").fetchone() == (2,)
         assert database.execute("SELECT COUNT(*) FROM channel_inbox").fetchone() == (2,)
+
+
+async def test_a_channel_that_is_still_starting_is_started_no_more_when_its_pack_goes():
+    class Starting(Post):
+        is_asked = is_ended = False
+
+        async def start(self, deliver):
+            self.is_asked = True
+            self.news.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.is_ended = True
+                self.news.set()
+
+    post, starting = Post(), Starting()
+    manifest = {**MANIFEST, "channels": {**MANIFEST["channels"], "slow": {"senders": {}}}}
+    async with on_channels(post, manifest=manifest, handler=echo) as [host]:
+        slow = ExtensionPack("slow", "1", [Descriptor("messaging-channel", "slow", starting)])
+        await host.extensions.load_pack(slow)
+        await starting.until(lambda: starting.is_asked)
+        await host.extensions.unload("slow")
+        await starting.until(lambda: starting.is_ended)
+
+
+@pytest.mark.parametrize(("ended", "state"), [(2, "answered"), (3, "failed")])
+async def test_a_message_whose_hosts_ended_is_answered_at_the_third_attempt_and_no_more(tmp_path, ended, state):
+    place, post = tmp_path / "agentos.db", Post()
+    async with on_channels(Post(), store=place) as [host]:
+        await host.channels._deliver(message(1))
+    with contextlib.closing(sqlite3.connect(place)) as database:
+        database.execute("UPDATE channel_inbox SET attempts = ?", (ended,))
+        database.commit()
+    async with on_channels(post, store=place, handler=echo) as [host]:
+        if state == "failed":
+            assert "hosts ended 3 times" in (await settled(host, len))[0].reason
+        else:
+            await post.until(lambda: post.sent)
