@@ -23,7 +23,7 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync", "--force-color-profile=srgb"),
 )
 SIZE = {"width": 1200, "height": 760}
-COLORS = 96
+COLORS = 144
 ADA = Principal(
     "ada", access={"notes:write", "tasks:write", "files:read", "files:write", "memory:read", "memory:write"}
 )
