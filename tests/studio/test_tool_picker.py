@@ -7,7 +7,7 @@ from studios import ANN, Visitor, evil_host, served
 from talking import chatting
 
 from agentos import AgentOS, Persona
-from agentos.cli.commands.studio import save_persona
+from agentos.cli.studio_settings import save_persona
 from agentos.model.manifest import ExtensionManifest
 
 

@@ -19,6 +19,7 @@ from agentos.base.extras import import_extra
 from agentos.cli.app import App, Fail, app_of, examples, pass_app
 from agentos.cli.host_session import UNUSABLE, USAGE
 from agentos.cli.started_channels import served_channels
+from agentos.cli.studio_settings import settings_beside_mcp
 from agentos.cli.terminal.harmless_text import counted
 from agentos.cli.terminal.log_output import FORMATS
 
@@ -396,7 +397,13 @@ class _ServedStudio:
         is_secure = self._options.tls_cert is not None or (self._options.url or "").startswith("https:")
         who = None if bearer is not None else who_is_meant(self._app, self._principals)
         return load_studio().studio_app(
-            self._host, principal=who, bearer=bearer, token=self._token, is_secure=is_secure, checks_host=False
+            self._host,
+            principal=who,
+            bearer=bearer,
+            token=self._token,
+            is_secure=is_secure,
+            checks_host=False,
+            settings=settings_beside_mcp(self._app, self._host),
         )
 
     def words(self, base: str) -> str:

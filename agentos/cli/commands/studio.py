@@ -2,22 +2,16 @@
 
 import os
 import sys
-from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import click
 
 from agentos.cli.app import App, Fail, examples, pass_app
-from agentos.cli.chat_endpoint import Endpoint, endpoint_of, endpoint_options, open_client
+from agentos.cli.chat_endpoint import Endpoint, endpoint_of, endpoint_options
 from agentos.cli.commands.serve import load_studio, until_sigterm, who_is_meant
 from agentos.cli.host_session import UNUSABLE, USAGE
-from agentos.errors import AgentOSError
-
-if TYPE_CHECKING:
-    from agentos.host import AgentOS
+from agentos.cli.studio_settings import studio_settings
 
 PORT = 8765
 _file = click.Path(dir_okay=False)
@@ -94,9 +88,7 @@ async def _serve(app: App, options: StudioOptions, endpoint: Endpoint | None, *,
             _open(link)
 
     async with followed(app) as (host, principals):
-        settings: dict[str, Any] = {} if endpoint is None else {"chat": chat_model(app, host, endpoint)}
-        if (path := app.config.path) is not None:
-            settings["save_persona"] = partial(save_persona, Path(path))
+        settings = studio_settings(app, host, endpoint)
         whom = who_is_meant(app, principals)
         serving = serve_studio(host, principal=whom, ready=tell, settings=settings, **attrs.asdict(options))
         try:
@@ -106,32 +98,6 @@ async def _serve(app: App, options: StudioOptions, endpoint: Endpoint | None, *,
         except OSError as error:
             hint = "--port 0 takes a free one"
             raise Fail(str(error.strerror or error), code=UNUSABLE, hint=hint) from None
-
-
-def chat_model(app: App, host: "AgentOS", endpoint: Endpoint) -> Any:
-    """Return the model that the page Chat talks to; its key stays with the client."""
-    from agentos.studio.studio_chats import ChatModel
-
-    client = open_client(app, host, endpoint)
-    where = endpoint.base_url or ""
-    return ChatModel(client=lambda: client, model=endpoint.model, api=endpoint.api, place=where)
-
-
-def save_persona(path: Path, id: str, said: Mapping[str, Any]) -> str:
-    """Write what a persona says into the manifest; what else it says there stays, and so does the rest of the file."""
-    from agentos.cli.manifest_edit.editing import edit, put
-    from agentos.model.parsing import read_file
-
-    data = read_file(path)
-    there = data.get("personas") if isinstance(data, dict) else None
-    try:
-        if isinstance(there, dict) and isinstance(there.get(id), dict):
-            edit(path, {("personas", id): {**there[id], **said}})
-        else:
-            put(path, "personas", id, said)
-    except Fail as fail:
-        raise AgentOSError(fail.message) from None
-    return path.name
 
 
 def _open(link: str) -> None:

@@ -107,6 +107,10 @@
       event.preventDefault();
       $("[data-find]").focus();
     }
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches?.("[data-send]")) {
+      event.preventDefault();
+      event.target.form.requestSubmit();
+    }
     if (event.key === "Escape" && $("[data-panel] [data-close]") && !isInField) close($("[data-panel]"));
   });
   function close(panel) {
