@@ -23,7 +23,7 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync", "--force-color-profile=srgb"),
 )
 SIZE = {"width": 1200, "height": 760}
-COLORS = 96
+COLORS = 144
 ADA = Principal(
     "ada", access={"notes:write", "tasks:write", "files:read", "files:write", "memory:read", "memory:write"}
 )
@@ -123,7 +123,7 @@ async def _take(link: str, host: AgentOS) -> None:
                 is_filled = True
                 await _fill(host)
             for one in PAGES:
-                if not one.is_there(host):
+                if one.id == "chat" or not one.is_there(host):  # a conversation needs a model
                     continue
                 await page.goto(f"{base}/{SHOWN.get(one.id, one.id)}")
                 await page.locator("body[data-live=on]").wait_for()

@@ -13,10 +13,12 @@ from studios import ANN, EVIL, GUEST, SECRET, Visitor, evil_host, served, visiti
 
 import agentos.studio
 from agentos import AgentOS, Principal
+from agentos.studio.live_events import CALLS_KEPT, EVENTS_KEPT, LiveEvents
 from agentos.studio.pages import PAGES
 from agentos.studio.request_guard import BODY
 from agentos.studio.studio_server import serve_studio
 from agentos.studio.web_app import studio_app
+from agentos.tools.tool_events import ToolProgress, ToolStarted
 
 OURS = Path(agentos.studio.__file__).parent / "static"
 ALL = [page for page in PAGES if page.id != "workflows"]
@@ -458,3 +460,18 @@ def test_vendored_files_are_what_they_were_when_they_were_taken():
 
     assert {name: mark for name, mark in there.items() if name != "SHA256SUMS"} == said
     assert "htmx.LICENSE" in said
+
+
+async def test_however_much_happens_what_is_kept_of_it_is_bounded(host):
+    live = LiveEvents(host)
+    with live.listening():
+        for number in range(3 * CALLS_KEPT):
+            named = {"tool": f"evil:look{number}", "call_id": f"c{number}", "principal": "ann"}
+            host.extensions.events.post(ToolStarted(**named))
+            for done in range(3):
+                host.extensions.events.post(ToolProgress(**named, done=done, total=None, message=EVIL))
+        await host.extensions.events.deliver()
+
+    assert len(live.calls) == CALLS_KEPT
+    assert len(live._open) <= CALLS_KEPT
+    assert len(live.events) == EVENTS_KEPT
