@@ -12,7 +12,7 @@ from agentos.tools.tool_events import ToolFinished, ToolStarted
 
 pytestmark = pytest.mark.proof
 
-ALL = [page.id for page in PAGES if page.id != "workflows"]
+ALL = [page.id for page in PAGES]
 
 
 @contextlib.asynccontextmanager
@@ -250,3 +250,43 @@ async def test_a_flood_of_events_leaves_the_page_usable_and_the_memory_flat():
 
     assert rows <= 200
     assert browser.complaints == []
+
+
+async def test_a_workflow_is_started_drawn_and_goes_on_once_it_is_approved(tmp_path):
+    definition = {
+        "version": "1",
+        "inputs": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        "tasks": [
+            {"id": "ask", "human": "Greet ${inputs.name}?"},
+            {"id": "sum", "tool": "calculate", "arguments": {"expression": "40 + 2"}, "needs": ["ask"]},
+        ],
+        "output": {"answer": "${sum.output}"},
+    }
+    manifest = {"packs": [{"package": "calculator"}], "workflows": {"greeting": definition}}
+    async with (
+        AgentOS(extension_manifest=manifest, store=str(tmp_path / "agentos.db")) as host,
+        opened(host) as browser,
+    ):
+        page = await browser.page()
+        await page.goto(f"{browser.site.base}/workflows")
+        await page.get_by_text("Start it").click()
+        await page.get_by_label("Inputs (JSON)").fill('{"name": 3}')
+        await page.get_by_role("button", name="Start greeting").click()
+        await page.locator("#notice .problem").wait_for()
+        await page.get_by_label("Inputs (JSON)").fill('{"name": "<b>Ada</b>"}')
+        await page.get_by_role("button", name="Start greeting").click()
+        await page.get_by_role("cell", name="waiting").wait_for()
+        await page.locator("tbody a").click()
+        await page.get_by_role("link", name="Decide").click()
+        await page.get_by_role("button", name="Approve").first.click()
+        await page.get_by_role("link", name="Workflows").click()
+        await page.get_by_role("cell", name="finished").wait_for()
+        await page.locator("tbody a").click()
+        drawn = page.locator("#panel img.graph")
+        await drawn.wait_for()
+        width = await drawn.evaluate("image => image.decode().then(() => image.naturalWidth)")
+        await page.get_by_role("region", name="Output").wait_for()
+
+    assert width > 0
+    assert [one for one in browser.complaints if "409 (Conflict)" not in one] == []
+    assert browser.outside == []

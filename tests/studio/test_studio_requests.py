@@ -21,7 +21,7 @@ from agentos.studio.web_app import studio_app
 from agentos.tools.tool_events import ToolProgress, ToolStarted
 
 OURS = Path(agentos.studio.__file__).parent / "static"
-ALL = [page for page in PAGES if page.id != "workflows"]
+ALL = list(PAGES)
 
 
 def ids(pages):

@@ -115,7 +115,7 @@
   });
   function close(panel) {
     const at = new URL(location.href);
-    ["why", "call", "of"].forEach((name) => at.searchParams.delete(name));
+    ["why", "call", "of", "run"].forEach((name) => at.searchParams.delete(name));
     history.replaceState(history.state, "", at);
     const shown = opener;
     panel.remove();
