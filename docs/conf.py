@@ -44,7 +44,9 @@ CONTENTS: dict[str, dict[str, str]] = {
     "index": {
         "Start": "why installing first-pack first-hour",
         "Host developers": "for-hosts hosts curated access interop turns mcp-server mcp-http projection",
-        "Pack authors": "for-authors packs tools kinds memory personas channels bus workflows validation workers testing",
+        "Pack authors": (
+            "for-authors packs tools kinds memory personas channels bus workflows validation workers testing"
+        ),
         "Operators": "for-operators operators studio curated cli cli-tools mcp-servers openapi",
         "Understand": "stacks architecture security comparison benchmarks glossary",
         "Look up": "reference changelog contributing",
