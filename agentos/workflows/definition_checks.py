@@ -14,7 +14,7 @@ from agentos.schema.validation import BadArguments, Checker, compile_schema
 from agentos.workflows.conditions import BadConditionError, parse_condition, references_of
 from agentos.workflows.schema_paths import fault_of_path
 from agentos.workflows.task_order import above, cycles_in, needs_of
-from agentos.workflows.task_references import BadPlace, Path, Place, Reference, filled, places_in
+from agentos.workflows.task_references import BadPlace, Path, Reference, ReferencePlace, filled, places_in
 
 RUN_FIELDS = ("id", "workflow", "version", "principal", "time", "date")
 """What `${run.x}` may name."""
@@ -264,8 +264,8 @@ def _of_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any], path:
         validator = compile_schema(schema, "it")
     except ToolDefinitionError:
         return  # a tool's own trouble
-    wholes = [place.path for place in places if isinstance(place, Place) and place.is_whole]
-    texts = [place.path for place in places if isinstance(place, Place) and not place.is_whole]
+    wholes = [place.path for place in places if isinstance(place, ReferencePlace) and place.is_whole]
+    texts = [place.path for place in places if isinstance(place, ReferencePlace) and not place.is_whole]
     literal = filled(arguments, lambda _: "")
     for error in validator.iter_errors(literal):
         if _is_sure(error, wholes, texts):

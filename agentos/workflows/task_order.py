@@ -7,7 +7,7 @@ import attrs
 
 from agentos.model.workflow_definition import ROOTS, Task
 from agentos.workflows.conditions import BadConditionError, parse_condition, references_of
-from agentos.workflows.task_references import Place, Reference, places_in
+from agentos.workflows.task_references import Reference, ReferencePlace, places_in
 
 STATES = ("state", "error")
 """What a `when` asks a task for to see to it that it failed or was skipped."""
@@ -28,7 +28,7 @@ class Waiting:
 def references_to_fill(task: Task) -> list[Reference]:
     """Return the references in what a task is done with, as far as they can be read."""
     places = places_in({"human": task.human, "arguments": task.arguments})
-    return [one for place in places if isinstance(place, Place) for one in place.references]
+    return [one for place in places if isinstance(place, ReferencePlace) for one in place.references]
 
 
 def references_of_when(task: Task) -> list[Reference]:

@@ -106,7 +106,7 @@ def _end_of(text: str, start: int) -> int:
 
 
 @attrs.frozen
-class Place:
+class ReferencePlace:
     """Where in a value a text with references stands, and what they are."""
 
     path: Path
@@ -123,7 +123,7 @@ class BadPlace:
     message: str
 
 
-def places_in(value: Any, path: Path = ()) -> Iterator[Place | BadPlace]:
+def places_in(value: Any, path: Path = ()) -> Iterator[ReferencePlace | BadPlace]:
     """Find every text with references in *value*."""
     if isinstance(value, str):
         if "${" in value:
@@ -136,7 +136,7 @@ def places_in(value: Any, path: Path = ()) -> Iterator[Place | BadPlace]:
             yield from places_in(item, (*path, index))
 
 
-def _places_of_text(text: str, path: Path) -> Iterator[Place | BadPlace]:
+def _places_of_text(text: str, path: Path) -> Iterator[ReferencePlace | BadPlace]:
     try:
         parts = parts_of(text)
     except BadReferenceError as error:
@@ -144,7 +144,7 @@ def _places_of_text(text: str, path: Path) -> Iterator[Place | BadPlace]:
         return
     found = tuple(part for part in parts if isinstance(part, Reference))
     if found:
-        yield Place(path, found, is_whole=len(parts) == 1)
+        yield ReferencePlace(path, found, is_whole=len(parts) == 1)
 
 
 # -- what they stand for -----------------------------------------------------------------------------------------------
