@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from agentos import Descriptor, ExtensionPack, guardrail
+from agentos import Descriptor, ExtensionPack, guardrail, workflow
 
 Log = list[tuple[str, str]]
 
@@ -32,7 +32,15 @@ def _nothing(subject: Any, context: Any) -> None:
     """Have nothing to say."""
 
 
-PAYLOADS = {"guardrail": guardrail(stage="input")(_nothing), "response-processor": _nothing}
+async def _no_steps(flow: Any) -> None:
+    """Do nothing."""
+
+
+PAYLOADS = {
+    "guardrail": guardrail(stage="input")(_nothing),
+    "response-processor": _nothing,
+    "workflow": workflow()(_no_steps),
+}
 """What kinds take that do not take anything."""
 
 

@@ -41,7 +41,7 @@ from agentos.workflows.definition_checks import Surroundings, inputs_to_start, p
 from agentos.workflows.flow_services import FlowServices
 from agentos.workflows.live_flow import LiveFlow
 from agentos.workflows.run_execution import RunExecution, recorded_steps
-from agentos.workflows.run_store import Claim, RunStore, Wait, claim_of_new
+from agentos.workflows.run_store import SIGNALS, Claim, RunStore, Wait, claim_of_new
 from agentos.workflows.run_watch import LEASE, RunWatch
 
 if TYPE_CHECKING:
@@ -580,7 +580,9 @@ class Workflows:
             raise WorkflowError(f"signal: name: {fault}", run=id)
         if RunState(row["state"]).is_over:
             raise WorkflowError(f"the run {id} is {row['state']}: nothing waits for a signal", run=id)
-        await self._runs.put_signal(id, name, _as_json(self._masker.mask_data(value), "signal: value"))
+        kept = _as_json(self._masker.mask_data(value), "signal: value")
+        if not await self._runs.put_signal(id, name, kept):
+            raise WorkflowError(f"the run {id} has {SIGNALS:,} signals that it has not taken; no more are kept", run=id)
         self._watch.kick()
 
     # -- schedules ---------------------------------------------------------------------------------------------

@@ -614,7 +614,7 @@ class LiveFlow(Flow):
             if decision["decision"] == "done":
                 return ToolResult.ok(decision.get("output"))
             if decision["decision"] == "fail":
-                return ToolResult.fail("Unknown", "a person took it for failed: whether it took effect was unknown")
+                return _failure("Unknown", "a person took it for failed: whether it took effect was unknown")
             name = f"{name}:{decision['id']}"
         if self._claim.segment > 1:
             found = await self._cut_off(key, name, ready.qualified_id, may_repeat=self._may_repeat(tool))
@@ -645,7 +645,7 @@ class LiveFlow(Flow):
         except TimeoutError:
             if not clock.expired():
                 raise
-            return ToolResult.fail("Timeout", f"{call.name} took longer than {limit} seconds")
+            return _failure("Timeout", f"{call.name} took longer than {limit} seconds")
         details: Mapping[str, Any] = {} if result.error is None else result.error.details
         if details.get("lost"):
             await self._lose()
@@ -682,7 +682,7 @@ class LiveFlow(Flow):
                 wait = Wait(step=key, name=name, kind="proposal", ref=latest.id, since=self._since(key))
                 await self._stand(wait)
         except ProposalError as error:
-            return ToolResult.fail("ProposalInvalid", str(error), {"proposal": proposal})
+            return _failure("ProposalInvalid", str(error), {"proposal": proposal})
 
 
 class _LiveMilestone(Milestone):
@@ -705,6 +705,11 @@ class _LiveMilestone(Milestone):
             self._waiting += 1
             self._flow.wake(-1)
             await self._event.wait()
+
+
+def _failure(type: str, message: str, details: Mapping[str, Any] | None = None) -> ToolResult:
+    """Return how a step failed whose call has no result of its own."""
+    return ToolResult.fail(type, message, details)
 
 
 async def _whole(function: Callable[[], Awaitable[Any]]) -> Any:

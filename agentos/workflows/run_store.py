@@ -109,7 +109,10 @@ _BEAT = PlainSql(
 _BEATS = PlainSql("SELECT owner, beat FROM workflow_hosts")
 _DROP_HOST = PlainSql("DELETE FROM workflow_hosts WHERE owner = :owner")
 _PUT_SIGNAL = inserting("workflow_signals", ("id", "run", "name", "value", "position", "taken_by", "seal"))
-_LAST_SIGNAL = PlainSql("SELECT MAX(position) AS position FROM workflow_signals WHERE run = :run")
+_LAST_SIGNAL = PlainSql(
+    "SELECT MAX(position) AS position, SUM(CASE WHEN taken_by IS NULL THEN 1 ELSE 0 END) AS untaken "
+    "FROM workflow_signals WHERE run = :run"
+)
 _TAKEN_SIGNAL = PlainSql("SELECT * FROM workflow_signals WHERE run = :run AND taken_by = :step")
 _NEXT_SIGNAL = PlainSql(
     "SELECT * FROM workflow_signals WHERE run = :run AND name = :name AND taken_by IS NULL ORDER BY position LIMIT 1"
@@ -129,6 +132,10 @@ _DUE_SCHEDULES = PlainSql("SELECT * FROM workflow_schedules WHERE next_at <= :no
 _MOVE_SCHEDULE = PlainSql(
     "UPDATE workflow_schedules SET next_at = :next_at, last_at = :last_at WHERE id = :id AND next_at = :before"
 )
+
+
+SIGNALS = 1_000
+"""How many signals a run may have that it has not taken."""
 
 
 @attrs.frozen(kw_only=True)
@@ -418,17 +425,19 @@ class RunStore:
 
     # -- signals -----------------------------------------------------------------------------------------------
 
-    async def put_signal(self, run: str, name: str, value: Any) -> None:
-        """Keep a signal for a run."""
+    async def put_signal(self, run: str, name: str, value: Any) -> bool:
+        """Keep a signal for a run; False if too many wait for it to take them."""
         await self._store.open()
         row = {"id": uuid.uuid4().hex, "run": run, "name": name, "value": json.dumps(value), "taken_by": None}
         row["seal"] = self._store.seal(_sealed_signal(row))
 
-        def write(connection: "Connection") -> None:
-            last = (_LAST_SIGNAL.one(connection, run=run) or {}).get("position") or 0
-            _PUT_SIGNAL.changes(connection, **row, position=last + 1)
+        def write(connection: "Connection") -> bool:
+            last = _LAST_SIGNAL.one(connection, run=run) or {}
+            if (last.get("untaken") or 0) >= SIGNALS:
+                return False
+            return _PUT_SIGNAL.changes(connection, **row, position=(last.get("position") or 0) + 1) == 1
 
-        await self._store.write(write)
+        return await self._store.write(write)
 
     async def take_signal(self, claim: Claim, step: str, name: str) -> tuple[bool, Any]:
         """Return whether there is a signal for a step, and its value; it is taken for that step for good."""

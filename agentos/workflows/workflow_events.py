@@ -11,7 +11,6 @@ from agentos.extensions.event import Event
 class WorkflowEvent(Event):
     """Something that happened to a run."""
 
-    type: ClassVar[str] = "workflow:event"
     run: str
     workflow: str
     version: str
