@@ -189,7 +189,6 @@ from agentos.workflows.flow import Flow as Flow
 from agentos.workflows.host_workflows import Workflows as Workflows
 from agentos.workflows.host_workflows import WorkflowSchedule as WorkflowSchedule
 from agentos.workflows.workflow_events import WorkflowCancelled as WorkflowCancelled
-from agentos.workflows.workflow_events import WorkflowEvent as WorkflowEvent
 from agentos.workflows.workflow_events import WorkflowFailed as WorkflowFailed
 from agentos.workflows.workflow_events import WorkflowFinished as WorkflowFinished
 from agentos.workflows.workflow_events import WorkflowHeld as WorkflowHeld
