@@ -187,7 +187,7 @@ from agentos.workers.worker_events import WorkerRecovered as WorkerRecovered
 from agentos.workers.workers import Workers as Workers
 from agentos.workflows.flow import Flow as Flow
 from agentos.workflows.host_workflows import Workflows as Workflows
-from agentos.workflows.host_workflows import WorkflowSchedule as WorkflowSchedule
+from agentos.workflows.schedules import WorkflowSchedule as WorkflowSchedule
 from agentos.workflows.workflow_events import WorkflowCancelled as WorkflowCancelled
 from agentos.workflows.workflow_events import WorkflowFailed as WorkflowFailed
 from agentos.workflows.workflow_events import WorkflowFinished as WorkflowFinished

@@ -5,6 +5,7 @@ host_workflows.py     Workflows: what a host starts, looks at and decides on, wh
 live_flow.py          the flow of a run that is under way
 run_execution.py      one run on this host, from when it is taken until it is let go
 run_watch.py          which runs can go on here, and which hosts are gone
+run_views.py          runs and steps as they are shown; schedules.py what starts them by the clock
 run_store.py          runs in the store, and the fence of each
 dbos_engine.py        DBOS, which records the steps
 definition_checks.py  everything that is wrong with a definition, before it starts

@@ -7,17 +7,12 @@ import inspect
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property, partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Protocol
-
-import attrs
 
 from agentos.access.audit import Audit
 from agentos.access.grants import name_of
 from agentos.access.proposals import ProposalError, principal_data, stored_principal
-from agentos.access.stored_results import result_from_text
 from agentos.calls.approvals import Approvals
 from agentos.calls.orchestrator import ToolOrchestrator
 from agentos.errors import Problem, WorkflowError
@@ -37,28 +32,25 @@ from agentos.tools.service import ToolsService
 from agentos.workflows import cron as cron_times
 from agentos.workflows import workflow_events as events
 from agentos.workflows.approval_tool import approval_tool
-from agentos.workflows.dbos_engine import DbosEngine, RecordedStep
+from agentos.workflows.dbos_engine import DbosEngine
 from agentos.workflows.definition_checks import Surroundings, inputs_to_start, problems_of
 from agentos.workflows.flow_services import FlowServices
 from agentos.workflows.live_flow import LiveFlow
 from agentos.workflows.run_execution import RunExecution, recorded_steps
-from agentos.workflows.run_store import SIGNALS, Claim, RunStore, Wait, claim_of_new
+from agentos.workflows.run_store import SIGNALS, Claim, RunStore, claim_of_new
+from agentos.workflows.run_views import output_of, records_of, time_of
 from agentos.workflows.run_watch import LEASE, RunWatch
+from agentos.workflows.schedules import Missed, WorkflowSchedule, check_schedule, due_times, schedule_of
 
 if TYPE_CHECKING:
     from agentos.access.idempotency import Idempotency
     from agentos.store import Store
 
-Missed = Literal["skip", "once", "all"]
-"""What becomes of times that a schedule missed because no host was there."""
 UnknownDecision = Literal["retry", "done", "fail"]
 """What a person decides of a step whose end is unknown."""
 
 _DECISIONS = ("retry", "done", "fail")
-_MISSED = ("skip", "once", "all")
-_LATE = 60.0
-"""A time of a schedule counts as missed if it passed so many seconds ago."""
-_LIMIT = 1_000
+_RUNS_LISTED = 1_000
 _KEY_LIMIT = 200
 _SIZE = 1_000_000
 _POLL = 0.2
@@ -70,22 +62,6 @@ _TOLD: Mapping[str, tuple[Callable[..., Event], tuple[str, ...]]] = {
     "held": (events.WorkflowHeld, ("reason",)),
 }
 """The events of what becomes of a run, and which facts each has."""
-
-
-@attrs.frozen(kw_only=True)
-class WorkflowSchedule:
-    """A workflow that is started again and again."""
-
-    id: str
-    workflow: str
-    cron: str
-    timezone: str = "UTC"
-    inputs: Mapping[str, Any] = attrs.field(factory=dict)
-    missed: Missed = "once"
-    principal: str | None = None
-    """The key of who starts it; None: the principal that the workflow declares."""
-    next_at: datetime | None = None
-    last_at: datetime | None = None
 
 
 class WorkflowHost(Protocol):
@@ -149,6 +125,8 @@ class Workflows:
         self._is_closed = False
         self.lease = LEASE
         self._ended: dict[str, asyncio.Event] = {}
+        self._told: dict[str, str] = {}
+        """Why schedules could not start their workflows, as it was logged."""
 
     @cached_property
     def _watch(self) -> RunWatch:
@@ -470,7 +448,7 @@ class Workflows:
             row = await self._row(id)
             if RunState(row["state"]).is_over:
                 self._ended.pop(id, None)
-                return _output(row)
+                return output_of(row)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_POLL):
                     await over.wait()
@@ -483,7 +461,7 @@ class Workflows:
         waits = await self._runs.waits(id)
         execution = self._watch.execution(id)
         flow = None if execution is None else execution.flow
-        return await self._shown(row, _records(recorded, waits, flow, row))
+        return await self._shown(row, records_of(recorded, waits, flow, row))
 
     async def list(
         self, *, workflow: str | None = None, state: RunState | str | None = None, limit: int = 100
@@ -491,8 +469,8 @@ class Workflows:
         """Return runs, the newest first, without their steps."""
         if state is not None:
             state = RunState(state)
-        if type(limit) is not int or not 1 <= limit <= _LIMIT:
-            raise WorkflowError(f"limit: expected 1 to {_LIMIT:,}, got {limit!r}")
+        if type(limit) is not int or not 1 <= limit <= _RUNS_LISTED:
+            raise WorkflowError(f"limit: expected 1 to {_RUNS_LISTED:,}, got {limit!r}")
         rows = await self._runs.list(workflow, state, limit)
         return [await self._shown(row) for row in rows]
 
@@ -521,8 +499,8 @@ class Workflows:
             started_by=None if starter is None else starter.key,
             key=row["run_key"],
             parent=row["parent"],
-            created_at=_time(row["created_at"]),
-            updated_at=_time(row["updated_at"]),
+            created_at=time_of(row["created_at"]),
+            updated_at=time_of(row["updated_at"]),
         )
 
     # -- deciding ----------------------------------------------------------------------------------------------
@@ -613,18 +591,14 @@ class Workflows:
         for once, or all of them, the last 100 at the most. principal: as for `start`.
         """
         await self.prepare()
-        if fault := fault_of_name(id):
-            raise WorkflowError(f"schedule: id: {fault}")
-        if missed not in _MISSED:
-            raise WorkflowError(f"missed: expected one of {', '.join(_MISSED)}, got {missed!r}")
-        cron_times.check(cron, timezone)
+        check_schedule(id, cron, timezone, missed)
         data = self._data_of(workflow, inputs, self._who(principal))
         said = {"cron": cron, "timezone": timezone, "missed": missed}
         said |= {"inputs": data["inputs"], "starter": data["starter"]}
         next_at = next(cron_times.times_after(cron, timezone, self._runs.now()))
         await self._runs.put_schedule(id, workflow, said, next_at)
         self._host.audit.note("workflow:scheduled", None, schedule=id, workflow=workflow, cron=cron)
-        return _schedule(
+        return schedule_of(
             {"id": id, "workflow": workflow, "data": json.dumps(said), "next_at": next_at, "last_at": None}
         )
 
@@ -636,7 +610,7 @@ class Workflows:
 
     async def schedules(self) -> Sequence[WorkflowSchedule]:
         """Return the schedules."""
-        return [_schedule(row) for row in await self._runs.schedules()]
+        return [schedule_of(row) for row in await self._runs.schedules()]
 
     async def _keep_schedules(self) -> None:
         """Start what is due, and look again at what is held."""
@@ -645,7 +619,9 @@ class Workflows:
             try:
                 await self._start_due(row)
             except WorkflowError as error:
-                self._logger.warning("the schedule %s can't start its workflow: %s", row["id"], error)
+                if self._told.get(row["id"]) != str(error):  # it is looked at again and again
+                    self._told[row["id"]] = str(error)
+                    self._logger.warning("the schedule %s can't start its workflow: %s", row["id"], error)
 
     async def _start_due(self, row: Mapping[str, Any]) -> None:
         """Start a schedule's workflow for the times that have come. Each has a key: of several hosts one starts it."""
@@ -656,14 +632,7 @@ class Workflows:
             None if said["starter"] is None else await self._host.approvals.present(stored_principal(said["starter"]))
         )
         data = self._data_of(row["workflow"], said["inputs"], starter)
-        later = cron_times.times_after(said["cron"], said["timezone"], row["next_at"])
-        times, upcoming = [row["next_at"]], next(later)
-        while upcoming <= now and len(times) < _LIMIT:
-            times.append(upcoming)
-            upcoming = next(later)
-        if upcoming <= now:
-            upcoming = next(cron_times.times_after(said["cron"], said["timezone"], now))
-        wanted = _wanted_times(times, said["missed"], now)
+        wanted, upcoming = due_times(said, row["next_at"], now)
         for time in wanted:
             await self._add(uuid.uuid4().hex, row["workflow"], data, key=f"schedule:{row['id']}:{time:.0f}")
         last = wanted[-1] if wanted else row["last_at"]
@@ -742,100 +711,3 @@ def _starter_of(data: Mapping[str, Any]) -> Principal | None:
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"run": row["id"], "workflow": row["workflow"], "version": row["version"]}
-
-
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-
-
-def _output(row: Mapping[str, Any]) -> Any:
-    result = {} if row["result"] is None else json.loads(row["result"])
-    if row["state"] == RunState.FINISHED:
-        return result.get("output")
-    error = result.get("error") or {"type": row["state"], "message": ""}
-    message = f"the run {row['id']} of {row['workflow']!r} {_ENDED[row['state']]}: {error['message']}"
-    raise WorkflowError(message, run=row["id"], type=error["type"])
-
-
-_ENDED = {RunState.FAILED: "failed", RunState.CANCELLED: "was cancelled"}
-
-
-def _wanted_times(times: Sequence[float], missed: str, now: float) -> Sequence[float]:
-    """Return for which of the times that have come a run is started."""
-    in_time = [time for time in times if now - time <= _LATE]
-    late = times[: len(times) - len(in_time)]
-    if missed == "skip":
-        return in_time
-    if missed == "once":
-        return in_time or late[-1:]
-    return list(islice(times, max(0, len(times) - cron_times.MOST), None))
-
-
-def _schedule(row: Mapping[str, Any]) -> WorkflowSchedule:
-    said = json.loads(row["data"])
-    return WorkflowSchedule(
-        id=row["id"],
-        workflow=row["workflow"],
-        cron=said["cron"],
-        timezone=said["timezone"],
-        inputs=said["inputs"],
-        missed=said["missed"],
-        principal=None if (starter := _starter_of(said)) is None else starter.key,
-        next_at=_time(row["next_at"]),
-        last_at=_time(row["last_at"]),
-    )
-
-
-# -- steps as they are shown -------------------------------------------------------------------------------------------
-
-
-def _records(
-    recorded: Sequence[RecordedStep], waits: Sequence[Wait], flow: LiveFlow | None, row: Mapping[str, Any]
-) -> list[StepRecord]:
-    steps = [_record_of(step) for step in recorded]
-    known = {step.key for step in steps}
-    waiting = [_waiting(wait) for wait in waits if wait.step not in known]
-    known |= {wait.key for wait in waiting}
-    if flow is not None and not RunState(row["state"]).is_over:
-        steps += [
-            StepRecord(key=key, name=name, kind=kind, state="running")  # type: ignore[arg-type]  # it is one of them
-            for key, (kind, name) in flow.running.items()
-            if key not in known
-        ]
-    return sorted([*steps, *waiting], key=lambda step: (step.started_at or _LATEST, step.key))
-
-
-_LATEST = datetime.max.replace(tzinfo=UTC)
-
-
-def _record_of(step: RecordedStep) -> StepRecord:
-    payload = step.payload
-    result = result_from_text(payload["result"]) if "result" in payload else None
-    skipped = payload.get("skipped")
-    return StepRecord(
-        key=step.key,
-        name=step.name,
-        kind=step.kind,  # type: ignore[arg-type]  # it was recorded as one
-        state="skipped" if skipped is not None else "done" if payload["ok"] else "failed",
-        tool=None if result is None else result.meta.get("tool"),
-        output=payload.get("output") if result is None else result.output,
-        error=payload.get("error"),
-        reason=skipped,
-        proposal=payload.get("proposal"),
-        attempts=payload.get("attempts", 1),
-        started_at=_time(payload.get("at")),
-        ended_at=_time(step.ended_at),
-    )
-
-
-def _waiting(wait: Wait) -> StepRecord:
-    kinds = {"proposal": "call", "retry": "call", "unknown": "call"}
-    return StepRecord(
-        key=wait.step,
-        name=wait.name,
-        kind=kinds.get(wait.kind, wait.kind),  # type: ignore[arg-type]  # it is one of them
-        state="unknown" if wait.kind == "unknown" else "waiting",
-        reason=wait.reason,
-        proposal=wait.ref if wait.kind == "proposal" else None,
-        started_at=_time(wait.since),
-    )

@@ -12,8 +12,8 @@ from agentos.workflows.task_references import (
     TEXT_LIMIT,
     BadPlace,
     BadReferenceError,
-    Place,
     Reference,
+    ReferencePlace,
     filled,
     parse_reference,
     parts_of,
@@ -85,8 +85,8 @@ def test_every_text_with_references_is_found_in_its_place():
 
     assert [one.path for one in found] == [("a", 0), ("a", 1, "b"), ("d",)]
     assert found[:2] == [
-        Place(("a", 0), (Reference("x", ("output",)),), is_whole=True),
-        Place(("a", 1, "b"), (Reference("y", ("state",)), Reference("x", ("output",))), is_whole=False),
+        ReferencePlace(("a", 0), (Reference("x", ("output",)),), is_whole=True),
+        ReferencePlace(("a", 1, "b"), (Reference("y", ("state",)), Reference("x", ("output",))), is_whole=False),
     ]
     assert isinstance(found[2], BadPlace)
 
