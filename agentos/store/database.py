@@ -322,7 +322,7 @@ _kept_open: "weakref.WeakSet[_OpenStore]" = weakref.WeakSet()
 
 @atexit.register
 def _let_all_go() -> None:
-    """Drop what programs forgot while Python is whole: a module that is cleared late would drop it when asyncio is gone already."""
+    """Drop what a program forgot while Python is whole: a module that is cleared late would do so without asyncio."""
     for one in list(_kept_open):
         one.let_go()
 
