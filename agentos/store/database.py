@@ -1,11 +1,13 @@
 """The store: opened when it is needed, used by one event loop at a time, closed with it at the latest."""
 
 import asyncio
+import atexit
 import contextlib
 import hashlib
 import hmac
 import importlib.util
 import uuid
+import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -245,6 +247,12 @@ class _OpenStore:
             keeper = _kept(undo.pop_all())
             await anext(keeper)
             self._keeper = keeper
+            _kept_open.add(self)
+
+    def let_go(self) -> None:
+        """Drop what went with a loop that was closed."""
+        if self.loop.is_closed():
+            self._keeper = None
 
     async def _was_begun(self, place: StorePlace) -> bool:
         """Tell whether something in the store was sealed: its log has a head, or a mark says that it was begun."""
@@ -307,6 +315,16 @@ async def _kept(undo: AsyncExitStack) -> AsyncGenerator[None, None]:
         yield
     finally:
         await undo.aclose()
+
+
+_kept_open: "weakref.WeakSet[_OpenStore]" = weakref.WeakSet()
+
+
+@atexit.register
+def _let_all_go() -> None:
+    """Drop what a program forgot while Python is whole: a module that is cleared late would do so without asyncio."""
+    for one in list(_kept_open):
+        one.let_go()
 
 
 def _seen(opening: "asyncio.Task[None]") -> None:

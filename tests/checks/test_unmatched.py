@@ -8,11 +8,13 @@ from kit import Recorder, descriptor, pack
 from agentos import (
     PUBLIC,
     AgentOS,
+    Descriptor,
     ExtensionManager,
     ExtensionPack,
     Principal,
     RequiredGuardrailError,
     guardrail,
+    middleware,
     tool,
 )
 
@@ -199,3 +201,92 @@ async def test_replaced_overrides_tell_too(manager):
     )
 
     assert ["did you mean 'search'?" in event.trouble.message for event in recorder.of("override:changed")] == [True]
+
+
+# -- what guardrails and middleware are about --------------------------------------------------------------------------
+
+
+def guards(*patterns):
+    """Return a factory of a pack whose guardrail and middleware are about these tools."""
+
+    @guardrail(stage="tool_call", tools=patterns)
+    async def polite(call, context):
+        return None
+
+    @middleware(tools=patterns)
+    async def around(invocation, next):
+        return await next()
+
+    return lambda: ExtensionPack("guards", "1", [polite, around])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("gret", "greet"),
+        ("notes:gret", "notes:greet"),
+        ("note:act", "notes:act"),
+        ("notes:zzzzzz", None),
+        ("zzz", None),
+    ],
+)
+async def test_a_guardrail_or_middleware_of_no_tool(pattern, meant, caplog):
+    with caplog.at_level(logging.WARNING, "agentos"):
+        told = await told_of(host_of(notes, guards("greet", pattern)))
+
+    assert [(level, about) for level, about, _ in told] == [
+        ("warning", "guardrail:polite"),
+        ("warning", "tool-middleware:around"),
+    ]
+    for _, _, message in told:
+        assert f"{pattern!r} in its `tools` in guards is about no tool that is there" in message
+        assert (f"did you mean {meant!r}?" in message) == (meant is not None)
+        assert any(message in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("pattern", ["*", "greet", "hello", "notes:*", "gr?et", "shell:*", "delete_*", "shell:run"])
+async def test_patterns_that_are_about_something_or_about_what_others_load_are_no_trouble(pattern):
+    """A pack may guard what only other hosts have: by a glob, and by a name of a pack that is not loaded here."""
+    assert await told_of(host_of(notes, guards(pattern))) == []
+
+
+@pytest.mark.parametrize("pattern", ["note:*", "shell:*", "shell:run", "gret"])
+async def test_every_pattern_that_an_operator_wrote_is_told(pattern):
+    def factory(context):
+        @middleware(tools=tuple(context.options["tools"]))
+        async def around(invocation, next):
+            return await next()
+
+        return ExtensionPack("around", "1", [around])
+
+    entry = {"factory": factory, "options": {"tools": {pattern: {"seconds": 1}, "notes:*": {"seconds": 2}}}}
+    async with AgentOS(extension_manifest=[{"factory": notes}, entry]) as host:
+        (trouble,) = (await host.check()).troubles
+
+    assert (trouble.level, trouble.about) == ("warning", "tool-middleware:around")
+    assert f"{pattern!r} in the options of around is about no tool" in trouble.message
+    assert pattern != "note:*" or "did you mean 'notes:*'?" in trouble.message
+    assert trouble.cure == "correct it in the options of around, or take it out"
+
+
+async def test_middleware_that_does_not_say_its_tools_any_more_is_passed_over():
+    class Fickle:
+        is_broken = False
+
+        @property
+        def tools(self):
+            if self.is_broken:
+                raise SystemExit(3)
+            return ("gret",)
+
+        async def __call__(self, invocation, next):
+            return await next()
+
+    def break_it(_):
+        Fickle.is_broken = True
+
+    fickle = Descriptor("tool-middleware", "fickle", Fickle())
+    host = host_of(notes, lambda: ExtensionPack("guards", "1", [fickle], on_activate=break_it))
+
+    assert await told_of(host) == []
+    assert Fickle.is_broken

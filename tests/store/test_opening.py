@@ -345,6 +345,22 @@ def test_a_program_with_a_loop_of_its_own_that_forgets_to_close_ends_without_a_w
     assert outcome(python(script, sqlite_url)) == "done"
 
 
+def test_a_program_whose_modules_are_cleared_late_and_that_forgets_to_close_ends_without_a_warning(sqlite_url):
+    script = """
+        import asyncio, sys
+        from agentos.store import Store
+
+        store, memory, loop = Store(sys.argv[1]), Store(), asyncio.new_event_loop()
+        loop.run_until_complete(store.open())
+        loop.run_until_complete(memory.open())
+        loop.close()
+        sys.kept = dict(sys.modules)  # so that they outlive what asyncio needs
+        print("done")
+    """
+
+    assert outcome(python(script, sqlite_url)) == "done"
+
+
 def test_missing_psycopg_is_named_with_the_way_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "agentos.store.postgres", raising=False)

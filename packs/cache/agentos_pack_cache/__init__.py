@@ -19,7 +19,7 @@ __all__ = ["create_extension_pack"]
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `cache` with its middleware."""
     from agentos import ExtensionPack
-    from agentos_pack_cache._cache import CacheOptions, create_descriptors
+    from agentos_pack_cache._cache import CacheOptions, create_descriptors, troubles
 
     return ExtensionPack(
         name="cache",
@@ -27,4 +27,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         description="Keeps the answers of tools that only read, for as long as the operator says.",
         descriptors=create_descriptors(context.options),
         options=CacheOptions,
+        check=lambda: troubles(context.options),
     )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import attrs
 
-from agentos import Descriptor, ToolResult, middleware, read_options
+from agentos import Descriptor, ToolResult, Trouble, middleware, read_options
 from agentos_pack_cache._answers import Answers
 
 Next = Callable[..., Awaitable[ToolResult]]
@@ -58,6 +58,16 @@ def create_descriptors(
         return result
 
     return (Descriptor("tool-middleware", "cache", cache),) if chosen.tools else ()
+
+
+def troubles(options: Mapping[str, Any]) -> list[Trouble]:
+    """Say so if the pack does nothing: no tool's answers are kept."""
+    if read_options(CacheOptions, options).tools:
+        return []
+    cure = 'say `tools` in its options, such as {"web-search:*": {"seconds": 300}}, or leave the pack out'
+    return [
+        Trouble("warning", "pack cache", "it does nothing: its options name no `tools` whose answers are kept", cure)
+    ]
 
 
 def _of(tools: Mapping[str, KeptTool], invocation: Any) -> KeptTool:

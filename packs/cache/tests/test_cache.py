@@ -129,3 +129,19 @@ async def test_wrong_options_fail_the_load(options):
     await host.shutdown()
 
     assert ["options." in str(one) for one in report.failed] == [True]
+
+
+@pytest.mark.parametrize(("options", "count"), [({}, 1), ({"tools": {}}, 1), ({"tools": {"*": {"seconds": 1}}}, 0)])
+async def test_that_it_does_nothing_is_told(options, count):
+    @tool(effect="read", required_access=PUBLIC)
+    def look() -> int:
+        """Look."""
+        return 1
+
+    entries = [{"factory": lambda: ExtensionPack("ours", "1.0", [look])}, {"package": "cache", "options": options}]
+    async with AgentOS(extension_manifest=entries) as host:
+        told, found = host.extensions.report.troubles, (await host.check()).troubles
+
+    assert [(one.level, one.about) for one in told] == [("warning", "pack cache")] * count
+    assert all("name no `tools`" in one.message for one in told)
+    assert found == told

@@ -19,7 +19,7 @@ __all__ = ["create_extension_pack"]
 def create_extension_pack(context: "PackContext") -> "ExtensionPack":
     """Return the pack `retry` with its middleware."""
     from agentos import ExtensionPack
-    from agentos_pack_retry._retry import RetryOptions, create_descriptors
+    from agentos_pack_retry._retry import RetryOptions, create_descriptors, troubles
 
     return ExtensionPack(
         name="retry",
@@ -27,4 +27,5 @@ def create_extension_pack(context: "PackContext") -> "ExtensionPack":
         description="Tries reads and idempotent tools again when they fail, and leaves alone what goes on failing.",
         descriptors=create_descriptors(context.options),
         options=RetryOptions,
+        check=lambda: troubles(context.options),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 from attrs import validators
 
-from agentos import Descriptor, ToolResult, middleware, read_options
+from agentos import Descriptor, ToolResult, Trouble, middleware, read_options
 from agentos_pack_retry._breaker import Breaker
 
 Next = Callable[..., Awaitable[ToolResult]]
@@ -64,6 +64,15 @@ def create_descriptors(
     if chosen.tools:
         made.append(Descriptor("tool-middleware", "retry", _retry(chosen, sleep)))
     return tuple(made)
+
+
+def troubles(options: Mapping[str, Any]) -> list[Trouble]:
+    """Say so if the pack does nothing: no tool is tried again, and none is left alone."""
+    chosen = read_options(RetryOptions, options)
+    if chosen.tools or chosen.breaker:
+        return []
+    cure = 'say `tools` or `breaker` in its options, such as ["web-search:*"], or leave the pack out'
+    return [Trouble("warning", "pack retry", "it does nothing: its options name neither `tools` nor `breaker`", cure)]
 
 
 def _retry(options: RetryOptions, sleep: Callable[[float], Awaitable[None]]) -> Callable[..., Awaitable[ToolResult]]:

@@ -157,3 +157,17 @@ async def test_wrong_options_fail_the_load(options):
     await host.shutdown()
 
     assert ["options." in str(one) for one in report.failed] == [True]
+
+
+@pytest.mark.parametrize(("options", "count"), [({}, 1), ({"tools": ["*"]}, 0), ({"breaker": ["*"]}, 0)])
+async def test_that_it_does_nothing_is_told(flaky, options, count):
+    entries = [
+        {"factory": lambda: ExtensionPack("ours", "1.0", flaky.tools())},
+        {"package": "retry", "options": options},
+    ]
+    async with AgentOS(extension_manifest=entries) as host:
+        told, found = host.extensions.report.troubles, (await host.check()).troubles
+
+    assert [(one.level, one.about) for one in told] == [("warning", "pack retry")] * count
+    assert all("neither `tools` nor `breaker`" in one.message for one in told)
+    assert found == told
