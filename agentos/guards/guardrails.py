@@ -21,6 +21,7 @@ from agentos.guards.guard_context import (
 )
 from agentos.guards.guard_events import EVENTS
 from agentos.guards.guarded_stream import GuardedStream
+from agentos.model.bounded_data import foreign_data_within
 from agentos.model.guarding import GuardAction, GuardOutcome, GuardRow, GuardVerdict, Stage
 from agentos.model.principal import SYSTEM, Principal
 from agentos.payloads.foreign_job import ForeignJob, Threads, took_too_long
@@ -32,6 +33,8 @@ MISSING = "RequiredGuardMissing"
 _DEPTH = 2
 """How many guardrails may be asked within one another, by the calls they make."""
 _ALLOW, _FLAG, _SANITIZE, _BLOCK = GuardAction.ALLOW, GuardAction.FLAG, GuardAction.SANITIZE, GuardAction.BLOCK
+_REASON_LIMIT, _CODE_LIMIT = 10_000, 200
+"""How many characters are kept of what a guardrail says."""
 _NO_SESSION: Mapping[str, Any] = {}
 
 
@@ -309,12 +312,14 @@ class Guardrails:
         return self._failed(guard, f"{what}: it raised {type_name(border.raised)}", border.raised)
 
     def _said(self, verdict: GuardVerdict) -> GuardVerdict:
-        """Return a verdict with known secrets masked in what it says."""
-        if not self._masker.knows_any:
-            return verdict
-        code = verdict.code and self._masker.mask(verdict.code)
-        details = self._masker.mask_data(verdict.details)
-        return attrs.evolve(verdict, reason=self._masker.mask(verdict.reason), code=code, details=details)
+        """Return a verdict with known secrets masked in what it says, and then as much of that as is kept."""
+        mask = self._masker.mask
+        return attrs.evolve(
+            verdict,
+            reason=mask(verdict.reason)[:_REASON_LIMIT],
+            code=verdict.code and mask(verdict.code)[:_CODE_LIMIT],
+            details=foreign_data_within(self._masker.mask_data(verdict.details), "details"),
+        )
 
     def _masked(self, replacement: Any) -> Any:
         """Return a replacement with known secrets masked, if it is a text; results are masked where they are made."""

@@ -139,3 +139,28 @@ async def test_a_value_is_hidden_in_events_records_and_logs(caplog):
         assert "0123456789abcdef" not in text
         assert DIGITS not in text
         assert ENCODED["hex"] not in text
+
+
+async def test_names_that_callers_choose_are_masked_before_the_audit_log_cuts_them():
+    def execute(args, context):
+        return "done"
+
+    async with hosted(execute) as host:
+        for length in range(200 - len(TEXT), 200):
+            name = "x" * length + TEXT
+            await host.tools.process_tool_call(ToolCall("leak", {}, id=name))
+            await host.tools.process_tool_call(ToolCall(name, {}))
+        recorded = [record.data for record in await host.audit.records()]
+
+    names = [data.get("call_id", data.get("tool")) for data in recorded]
+    assert len([name for name in names if str(name).startswith("xxx")]) == 2 * len(TEXT)
+    assert not [name for name in names if TEXT[:4] in str(name)]
+
+
+async def test_a_call_that_is_refused_has_no_half_of_a_value_in_the_audit_log_either():
+    async with hosted(lambda args, context: "done") as host:
+        for length in range(200 - len(TEXT), 200):
+            await host.tools.process_tool_call(ToolCall("leak", {}, id="x" * length + TEXT, idempotency_key="k"))
+        recorded = json.dumps([dict(record.data) for record in await host.audit.records()])
+
+    assert TEXT[:4] not in recorded
