@@ -30,6 +30,7 @@ STATE_LIMIT = ResultLimits().state
 """How many characters of JSON are kept as state, as what a tool says in `meta`, and as details of an error."""
 _TYPE_LIMIT = 200
 _DEPTH = 64
+_OCTETS = "application/octet-stream"
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 PLAIN = frozenset({str, int, bool, type(None)})
 """Types whose values are JSON as they are."""
@@ -254,10 +255,18 @@ class Results:
 
     def _masked_media(self, media: Media) -> Media:
         """Return *media* without secrets in what is said of it; its bytes are as they were."""
-        name, url = (text and self._masker.mask(text) for text in (media.name, media.url))
-        if (name, url) == (media.name, media.url):
+        mask = self._masker.mask
+        name, url = (text and mask(text) for text in (media.name, media.url))
+        mime = media.mime if mask(media.mime) == media.mime else _OCTETS
+        if (name, url, mime) == (media.name, media.url, media.mime):
             return media
-        return attrs.evolve(media, name=name and printable_name(name), url=url)
+        return attrs.evolve(media, name=name and printable_name(name, mask), url=url, mime=mime)
+
+    def _named_as_file(self, media: Media) -> Media:
+        """Return a file with its own name, masked before it is cut, unless it was given another."""
+        if media.name is not None or media.path is None:
+            return media
+        return attrs.evolve(media, name=printable_name(media.path.name, self._masker.mask))
 
     def with_files(self, result: ToolResult) -> ToolResult:
         """Return *result* with the bytes of those media that are files; blocks while they are read."""
@@ -266,7 +275,7 @@ class Results:
         room = self._limits.media - sum(one.size or 0 for one in result.media)
         for one in result.media:
             try:
-                read = one if one.path is None else self._masked_media(self._files.read(one, room))
+                read = one if one.path is None else self._masked_media(self._files.read(self._named_as_file(one), room))
             except (OSError, UnreadableMediaError) as error:
                 notes.append(self._masker.mask(f"{one.in_words()} [Left out: {why_unreadable(error)}.]"))
                 continue

@@ -1,7 +1,8 @@
 """Guardrails: asks those in force about a text, a call or a result, and says what their answers come to."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from time import perf_counter
 from typing import Any
 
@@ -25,6 +26,7 @@ from agentos.model.bounded_data import foreign_data_within
 from agentos.model.guarding import GuardAction, GuardOutcome, GuardRow, GuardVerdict, Stage
 from agentos.model.principal import SYSTEM, Principal
 from agentos.payloads.foreign_job import ForeignJob, Threads, took_too_long
+from agentos.secrets.masked_stream import MaskedStream
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.registry import Registry
 
@@ -109,9 +111,19 @@ class Guardrails:
         """Let what a model says out as it comes, but for the last characters; raise GuardrailBlockedError on a BLOCK.
 
         What leaves was seen by every guardrail on `output`, together with what follows it, as far as they ask for.
+        Known secrets are masked in it: a word leaves when it is whole.
         """
         subject = self._subject("output", "", principal, session)
-        return GuardedStream(self, subject).parts(chunks)
+        return self._masked_parts(GuardedStream(self, subject).parts(chunks))
+
+    async def _masked_parts(self, parts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+        stream = MaskedStream(self._masker)
+        async with aclosing(parts):
+            async for part in parts:
+                if text := stream.feed(part):
+                    yield text
+        if text := stream.rest():
+            yield text
 
     async def _check(self, stage: Stage, text: str, principal: Any, session: Any) -> GuardOutcome:
         if not isinstance(text, str):
@@ -120,6 +132,8 @@ class Guardrails:
         found = await self.judge(self.for_text(stage), subject, is_whole=True)
         await self.tell(found.rows, subject)
         is_blocked = found.blocking is not None
+        if stage == "output":
+            found.value = self._masked(found.value)
         return GuardOutcome(found.action, "" if is_blocked else found.value, tuple(found.rows))
 
     def _subject(self, stage: Stage, text: str, principal: Any, session: Any) -> GuardSubject:

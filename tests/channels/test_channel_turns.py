@@ -134,8 +134,18 @@ async def test_a_model_that_is_away_leaves_a_dead_letter(endpoint):
 
 @pytest.mark.parametrize(
     "turn",
-    ["{", "null", "[]", '"turn"', '{"turn": "x"}', '{"turn": "x", "pending": 3, "seal": ""}', "[" * 100_000, "", None]
-    + ['{"turn": "%s", "pending": [], "seal": "00"}'],
+    [
+        "{",
+        "null",
+        "[]",
+        '"turn"',
+        '{"turn": "x"}',
+        '{"turn": "x", "pending": 3, "seal": ""}',
+        "[" * 100000,
+        "",
+        None,
+        '{"turn": "%s", "pending": [], "seal": "00"}',
+    ],
 )
 async def test_a_turn_that_can_not_be_read_any_more_leaves_a_dead_letter(endpoint, sqlite_url, turn):
     post = Post()

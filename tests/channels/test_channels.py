@@ -431,8 +431,17 @@ async def test_a_message_whose_hosts_ended_is_answered_at_the_third_attempt_and_
 
 @pytest.mark.parametrize(
     ("asked", "least", "most"),
-    [(1e9, 23.9, 24.1), (24 * 3600.0, 23.9, 24.1), (7 * 3600, 6.9, 7.1), (float("inf"), 0, 1), (float("nan"), 0, 1)]
-    + [(-1e9, 0, 1), ("1000000", 0, 1), (True, 0, 1), (10**400, 0, 24.1)],
+    [
+        (1000000000.0, 23.9, 24.1),
+        (24 * 3600.0, 23.9, 24.1),
+        (7 * 3600, 6.9, 7.1),
+        (float("inf"), 0, 1),
+        (float("nan"), 0, 1),
+        (-1000000000.0, 0, 1),
+        ("1000000", 0, 1),
+        (True, 0, 1),
+        (10**400, 0, 24.1),
+    ],
 )
 async def test_a_channel_puts_a_message_off_by_a_day_at_the_most(sqlite_url, asked, least, most):
     post, begin = Post(), time.time()
