@@ -883,3 +883,20 @@ async def test_what_a_guardrail_says_beside_its_answer_is_bounded():
         {"found": 3},
     ]
     assert {(len(one.reason), len(one.code)) for one in verdicts} == {(10_000, 200)}
+
+
+async def test_a_guardrail_that_flags_is_asked_once_when_a_call_is_made_and_once_when_it_is_approved():
+    asked = []
+
+    @guardrail("tool_call")
+    async def strange(called, context):
+        asked.append(called.name)
+        return GuardVerdict.flag("strange")
+
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", "1", [strange, write]))
+        result = await host.tools.process_tool_call(ToolCall("write", {"text": "a"}))
+        before = len(asked)
+        done = await host.approvals.approve(result.error.details["proposal_id"])
+
+    assert (before, len(asked), done.success) == (1, 2, True)
