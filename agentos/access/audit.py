@@ -383,7 +383,7 @@ class Audit:
 
     def _body(self, note: _Note) -> str:
         at, event, arguments, facts = note
-        body: dict[str, Any] = {"at": at, "event": event, **_facts(facts)}
+        body: dict[str, Any] = {"at": at, "event": event, **_facts(facts, self._masker)}
         if arguments is not None:
             body["arguments_hash"] = self._store.seal(canonical(arguments))
             if self._with_arguments:
@@ -609,12 +609,17 @@ def _moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
-def _facts(noted: dict[str, Any] | Read) -> dict[str, Any]:
+def shortened(name: str, masker: Masker) -> str:
+    """Return a name that callers choose as the log keeps it: masked, then cut; half a value would be left."""
+    return name if len(name) <= ID_LIMIT else masker.mask(name)[:ID_LIMIT]
+
+
+def _facts(noted: dict[str, Any] | Read, masker: Masker) -> dict[str, Any]:
     if isinstance(noted, dict):
         return noted
     tool, principal, call_id, error = noted
     facts = {"tool": tool, "principal": principal, "answer": "run", "step": "default", "error": error}
-    return facts if call_id is None else {**facts, "call_id": str(call_id)[:ID_LIMIT]}
+    return facts if call_id is None else {**facts, "call_id": shortened(str(call_id), masker)}
 
 
 class _Walk:

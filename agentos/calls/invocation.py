@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import attrs
 
-from agentos.access.audit import ID_LIMIT, Audit
+from agentos.access.audit import Audit, shortened
 from agentos.access.budgets import Budgets
 from agentos.access.denials import Denials
 from agentos.access.gate import Decision
@@ -157,7 +157,7 @@ class CallServices:
 
     def note_refusal(self, tool: object, principal: Principal, step: str, reason: str) -> None:
         """Record a call that did not get as far as the gate."""
-        named = str(tool)[:ID_LIMIT]
+        named = shortened(str(tool), self.masker)
         self.note("decision", tool=named, principal=principal.key, answer="refuse", step=step, reason=reason)
 
 
@@ -248,7 +248,7 @@ class Invocation:
         """Return who called what, for the audit log."""
         facts = {"tool": self.ready.qualified_id, "principal": self.principal.key}
         call_id = self.call.id
-        return facts if call_id is None else {**facts, "call_id": str(call_id)[:ID_LIMIT]}
+        return facts if call_id is None else {**facts, "call_id": shortened(str(call_id), self.services.masker)}
 
     def failure(self, type: str, message: str, details: Mapping[str, Any] | None = None) -> ToolResult:
         """Return the result of a call that failed."""

@@ -15,6 +15,7 @@ from uuid import UUID
 import attrs
 
 from agentos.calls.media_files import MediaFiles, UnreadableMediaError, why_unreadable
+from agentos.model.bounded_data import data_size, data_within
 from agentos.model.media import MEDIA_COUNT, Media, printable_name, reference_in_words
 from agentos.model.settings import ResultLimits
 from agentos.model.tool_call import ToolError, ToolResult
@@ -29,8 +30,8 @@ STATE_LIMIT = ResultLimits().state
 """How many characters of JSON are kept as state, as what a tool says in `meta`, and as details of an error."""
 _TYPE_LIMIT = 200
 _DEPTH = 64
+_OCTETS = "application/octet-stream"
 _encode = json.JSONEncoder(ensure_ascii=False).encode
-_measured = json.JSONEncoder(ensure_ascii=False, default=repr).encode
 PLAIN = frozenset({str, int, bool, type(None)})
 """Types whose values are JSON as they are."""
 
@@ -188,7 +189,7 @@ class Results:
 
     def _error(self, type: str, message: str, details: Mapping[str, Any]) -> ToolError:
         """Return an error within bounds: it is recorded and sent, as content is."""
-        return ToolError(type[:_TYPE_LIMIT], self._cut(message), self._kept(details, "details"))
+        return ToolError(type[:_TYPE_LIMIT], self._cut(message), data_within(details, "details", self._limits.state))
 
     def _own(self, result: ToolResult, meta: Mapping[str, Any]) -> ToolResult:
         """Bring a tool's own ToolResult into shape: JSON, masked, bounded, with content."""
@@ -200,12 +201,13 @@ class Results:
         except (NotSerialisableError, RecursionError) as error:
             message = f"the tool did run, but its result is not JSON: {error}"
             return self.failure("ResultNotSerialisable", message, meta)
-        if _size(state) > self._limits.state:
-            state, meta = None, {**meta, "state_dropped": _size(state)}
+        if data_size(state) > self._limits.state:
+            state, meta = None, {**meta, "state_dropped": data_size(state)}
         if notes:
             meta = {**meta, "media_dropped": len(notes)}
         if result.meta:
-            meta = {**meta, **self._kept(self._masker.mask_data(_json_or_nothing(result.meta)), "meta")}
+            said = self._masker.mask_data(_json_or_nothing(result.meta))
+            meta = {**meta, **data_within(said, "meta", self._limits.state)}
         failure = self._own_error(result)
         content = result.content if isinstance(result.content, str) else str(result.content)
         if not content.strip():
@@ -253,10 +255,18 @@ class Results:
 
     def _masked_media(self, media: Media) -> Media:
         """Return *media* without secrets in what is said of it; its bytes are as they were."""
-        name, url = (text and self._masker.mask(text) for text in (media.name, media.url))
-        if (name, url) == (media.name, media.url):
+        mask = self._masker.mask
+        name, url = (text and mask(text) for text in (media.name, media.url))
+        mime = media.mime if mask(media.mime) == media.mime else _OCTETS
+        if (name, url, mime) == (media.name, media.url, media.mime):
             return media
-        return attrs.evolve(media, name=name and printable_name(name), url=url)
+        return attrs.evolve(media, name=name and printable_name(name, mask), url=url, mime=mime)
+
+    def _named_as_file(self, media: Media) -> Media:
+        """Return a file with its own name, masked before it is cut, unless it was given another."""
+        if media.name is not None or media.path is None:
+            return media
+        return attrs.evolve(media, name=printable_name(media.path.name, self._masker.mask))
 
     def with_files(self, result: ToolResult) -> ToolResult:
         """Return *result* with the bytes of those media that are files; blocks while they are read."""
@@ -265,7 +275,7 @@ class Results:
         room = self._limits.media - sum(one.size or 0 for one in result.media)
         for one in result.media:
             try:
-                read = one if one.path is None else self._masked_media(self._files.read(one, room))
+                read = one if one.path is None else self._masked_media(self._files.read(self._named_as_file(one), room))
             except (OSError, UnreadableMediaError) as error:
                 notes.append(self._masker.mask(f"{one.in_words()} [Left out: {why_unreadable(error)}.]"))
                 continue
@@ -307,21 +317,11 @@ class Results:
         note = f"\n[Cut: {shown}. Ask for less, or for the rest.]{note}"
         return content[: max(0, self._content_limit - len(note))] + note
 
-    def _kept(self, values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-        """Return *values* if they are not too large, else how large they were."""
-        size = _size(values)
-        return values if size <= self._limits.state else {f"{name}_dropped": size}
-
 
 def _named(output: Any, media: Sequence[Media]) -> str:
     """Return what a model reads of a result that says nothing itself: its output, and the names of its media."""
     said = [] if output is None and media else [as_text(output)]
     return "\n".join([*said, *(one.in_words() for one in media)])
-
-
-def _size(value: Any) -> int:
-    """Return how many characters of JSON a value has; what is small by its type is not counted."""
-    return len(_measured(value)) if isinstance(value, str | list | dict) and value else 0
 
 
 def _json_or_nothing(value: Any) -> dict[str, Any]:

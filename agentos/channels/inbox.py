@@ -171,15 +171,15 @@ class Inbox:
             _TAKE.changes(connection, id=head["id"], state="resumed", owner=self._store.instance)
             return row
 
-        return await self._taken(await self._store.write(take))
+        return await self._taken(await self._store.write(take), is_parked=True)
 
-    async def _taken(self, row: Mapping[str, Any] | None) -> Taken | None:
+    async def _taken(self, row: Mapping[str, Any] | None, *, is_parked: bool = False) -> Taken | None:
         if row is None:
             return None
         if not self._store.is_sealed(sealed_text(_TABLE, row), row["seal"]):
             await self.settle(row["id"], "failed", reason="it was changed in the store")
             return None
-        waits_for = None if row["turn"] is None else _waits_for(row)
+        waits_for = _waits_for(row) if is_parked or row["turn"] is not None else None
         if waits_for is not None and waits_for.seal != self._store.seal(_sealed_turn(row["id"], waits_for.turn)):
             await self.settle(row["id"], "failed", reason="it was changed in the store")
             return None

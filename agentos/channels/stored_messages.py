@@ -21,7 +21,7 @@ def message_data(message: ChannelMessage, masker: Masker) -> str:
     """Return what a message says as JSON; known secrets are masked in it."""
     attachments = [
         {
-            "mime": one.mime,
+            "mime": one.mime if masker.mask(one.mime) == one.mime else "application/octet-stream",
             "name": one.name and masker.mask(one.name),
             "url": one.url and masker.mask(one.url),
             "data": _encoded(one.data),

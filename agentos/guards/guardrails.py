@@ -1,7 +1,8 @@
 """Guardrails: asks those in force about a text, a call or a result, and says what their answers come to."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from time import perf_counter
 from typing import Any
 
@@ -21,9 +22,11 @@ from agentos.guards.guard_context import (
 )
 from agentos.guards.guard_events import EVENTS
 from agentos.guards.guarded_stream import GuardedStream
+from agentos.model.bounded_data import foreign_data_within
 from agentos.model.guarding import GuardAction, GuardOutcome, GuardRow, GuardVerdict, Stage
 from agentos.model.principal import SYSTEM, Principal
 from agentos.payloads.foreign_job import ForeignJob, Threads, took_too_long
+from agentos.secrets.masked_stream import MaskedStream
 from agentos.secrets.masking import Masker, MaskingLogger
 from agentos.stacks.registry import Registry
 
@@ -32,6 +35,8 @@ MISSING = "RequiredGuardMissing"
 _DEPTH = 2
 """How many guardrails may be asked within one another, by the calls they make."""
 _ALLOW, _FLAG, _SANITIZE, _BLOCK = GuardAction.ALLOW, GuardAction.FLAG, GuardAction.SANITIZE, GuardAction.BLOCK
+_REASON_LIMIT, _CODE_LIMIT = 10_000, 200
+"""How many characters are kept of what a guardrail says."""
 _NO_SESSION: Mapping[str, Any] = {}
 
 
@@ -106,9 +111,19 @@ class Guardrails:
         """Let what a model says out as it comes, but for the last characters; raise GuardrailBlockedError on a BLOCK.
 
         What leaves was seen by every guardrail on `output`, together with what follows it, as far as they ask for.
+        Known secrets are masked in it: a word leaves when it is whole.
         """
         subject = self._subject("output", "", principal, session)
-        return GuardedStream(self, subject).parts(chunks)
+        return self._masked_parts(GuardedStream(self, subject).parts(chunks))
+
+    async def _masked_parts(self, parts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+        stream = MaskedStream(self._masker)
+        async with aclosing(parts):
+            async for part in parts:
+                if text := stream.feed(part):
+                    yield text
+        if text := stream.rest():
+            yield text
 
     async def _check(self, stage: Stage, text: str, principal: Any, session: Any) -> GuardOutcome:
         if not isinstance(text, str):
@@ -117,6 +132,8 @@ class Guardrails:
         found = await self.judge(self.for_text(stage), subject, is_whole=True)
         await self.tell(found.rows, subject)
         is_blocked = found.blocking is not None
+        if stage == "output":
+            found.value = self._masked(found.value)
         return GuardOutcome(found.action, "" if is_blocked else found.value, tuple(found.rows))
 
     def _subject(self, stage: Stage, text: str, principal: Any, session: Any) -> GuardSubject:
@@ -309,12 +326,14 @@ class Guardrails:
         return self._failed(guard, f"{what}: it raised {type_name(border.raised)}", border.raised)
 
     def _said(self, verdict: GuardVerdict) -> GuardVerdict:
-        """Return a verdict with known secrets masked in what it says."""
-        if not self._masker.knows_any:
-            return verdict
-        code = verdict.code and self._masker.mask(verdict.code)
-        details = self._masker.mask_data(verdict.details)
-        return attrs.evolve(verdict, reason=self._masker.mask(verdict.reason), code=code, details=details)
+        """Return a verdict with known secrets masked in what it says, and then as much of that as is kept."""
+        mask = self._masker.mask
+        return attrs.evolve(
+            verdict,
+            reason=mask(verdict.reason)[:_REASON_LIMIT],
+            code=verdict.code and mask(verdict.code)[:_CODE_LIMIT],
+            details=foreign_data_within(self._masker.mask_data(verdict.details), "details"),
+        )
 
     def _masked(self, replacement: Any) -> Any:
         """Return a replacement with known secrets masked, if it is a text; results are masked where they are made."""

@@ -15,6 +15,7 @@ import attrs
 from agentos.base.foreign import Border, is_a, type_name
 from agentos.errors import DescriptorError, MemoryProviderError
 from agentos.extensions.event import Event
+from agentos.model.bounded_data import DATA_LIMIT, data_size, foreign_data_within
 from agentos.model.descriptor import Descriptor
 from agentos.model.field_checks import fault_of_owner
 from agentos.model.guarding import fault_of_seconds
@@ -115,10 +116,13 @@ class Memories:
     ) -> str:
         """Keep *text* at one provider, the first unless named, and return its id; known secrets in it are masked.
 
-        Raises MemoryProviderError if there is no such provider, or it can't keep it.
+        Raises MemoryProviderError if there is no such provider, or it can't keep it, and ValueError if the metadata
+        and tags are too large to be kept: they are data about a text, which goes into the text itself.
         """
         masker, scope = self._manager.masker, self._scope(principal, namespace)
         facts, marks = masker.mask_data(dict(metadata or {})), [masker.mask(tag) for tag in tags]
+        if (size := data_size([facts, marks])) > DATA_LIMIT:
+            raise ValueError(f"metadata and tags: expected at most {DATA_LIMIT} characters of JSON, got {size}")
         record = MemoryRecord(masker.mask(text), scope.principal, namespace, marks, facts, seconds)
         entry = self._named(provider)
         answer = await self._ask(entry, "remember", record)
@@ -166,7 +170,8 @@ class Memories:
             answer, error = await self._ask(entry, "stats", scope)
             with Border() as border:  # as above
                 if error is None and type(answer) is MemoryStats:
-                    found[entry.id] = masked_fields(answer, self._manager.masker)
+                    masked = masked_fields(answer, self._manager.masker)
+                    found[entry.id] = attrs.evolve(masked, details=foreign_data_within(masked.details, "details"))
                     continue
             error = error or border.error
             await self._failed(entry, "stats", _fault(answer, error, MemoryStats), error, scope)
@@ -218,7 +223,7 @@ class Memories:
                 own = (
                     attrs.evolve(hit, id=f"{entry.id}:{hit.id}", text=str.__str__(hit.text), also=()) for hit in answer
                 )
-                return [masked_fields(hit, self._manager.masker) for hit in own]
+                return [_bounded(masked_fields(hit, self._manager.masker)) for hit in own]
         error = error or border.error
         await self._failed(entry, "recall", fault or _fault(answer, error, list), error, scope)
         return ()
@@ -233,6 +238,10 @@ class Memories:
             )
             events.post(told)
             await events.deliver()
+
+
+def _bounded(hit: MemoryHit) -> MemoryHit:
+    return attrs.evolve(hit, metadata=foreign_data_within(hit.metadata, "metadata"))
 
 
 def _fused(orders: Iterable[Sequence[MemoryHit]]) -> list[MemoryHit]:

@@ -1,7 +1,7 @@
 """What a result has beside its text: images, sound, files, and addresses of them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -92,7 +92,7 @@ class Media:
 
     def reference(self) -> dict[str, Any]:
         """Return what stands for it in JSON: everything but its bytes."""
-        name = self.name if self.name is not None or self.path is None else printable_name(self.path.name)
+        name = self.name if self.name is not None or self.path is None else _visible(self.path.name) or None
         facts = {"mime": self.mime, "name": name, "size": self.size, "url": self.url}
         return {key: value for key, value in facts.items() if value is not None}
 
@@ -108,10 +108,13 @@ def _is_address(url: Any) -> bool:
     return not url.lower().startswith("data:")
 
 
-def printable_name(text: str) -> str | None:
-    """Return foreign text as a name; None if nothing is left of it."""
-    kept = "".join(char if char.isprintable() else " " for char in text).strip()
-    return kept[:_NAME_LIMIT].strip() or None
+def printable_name(text: str, mask: Callable[[str], str] = str) -> str | None:
+    """Return foreign text as a name, masked before it is cut; None if nothing is left of it."""
+    return mask(_visible(mask(text)))[:_NAME_LIMIT].strip() or None
+
+
+def _visible(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text).strip()
 
 
 def reference_in_words(reference: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from agentos.secrets.spellings import (
     Span,
     Spellings,
     UnreadableTextError,
+    forms_in_parts,
     with_plain_letters,
     without_breaks,
 )
@@ -46,6 +47,8 @@ class Masker:
         self._numbers: set[float] = set()
         self._spelled: list[Spellings] = []
         self._unspelled: list[str] = []
+        self.forms_in_parts: tuple[str, ...] = ()
+        """Values that are no single word, as they may come in a text of many parts."""
         self._clues: tuple[str, ...] = ()
         self._whole_clues: tuple[str, ...] = ()
         self._shortest = self._shortest_whole = sys.maxsize
@@ -70,6 +73,7 @@ class Masker:
         self._numbers.update(_numbers_of(value))
         if len(self._spelled) < SPELLED:
             spellings = Spellings(value)
+            self.forms_in_parts += tuple(forms_in_parts(value))
             self._spelled.append(spellings)
             self._clues += (spellings.clue,)
             self._whole_clues += spellings.whole_clues
@@ -81,17 +85,21 @@ class Masker:
 
     def mask(self, text: str) -> str:
         """Return *text* without any known value; nothing of one that was made to be read in endless ways."""
-        if len(text) < self._shortest or not self._may_hold_any(text):
-            return text
         try:
-            found = sorted(self._found(text))
+            found = self.places(text)
         except UnreadableTextError:
             return MASK
         parts, last = [], 0
-        for start, end in _merged(found):
+        for start, end in found:
             parts += [text[last:start], MASK]
             last = end
         return "".join([*parts, text[last:]]) if parts else text
+
+    def places(self, text: str) -> list[Span]:
+        """Return where known values stand in *text*, in order; raise UnreadableTextError as `mask` hides all of it."""
+        if len(text) < self._shortest or not self._may_hold_any(text):
+            return []
+        return list(_merged(sorted(self._found(text))))
 
     def _may_hold_any(self, text: str) -> bool:
         """Tell in little time that a text holds no known value, as nearly all do not."""

@@ -8,7 +8,9 @@ clue), and only where that is seen is the text gone through.
 
 import base64
 import functools
+import html
 import html.entities
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -343,3 +345,20 @@ class Spellings:
             yield from folded.find(whole, folded.text.lower())
         for whole in self._wholes["base64"]:
             yield from folded.find(whole, folded.text.translate(_URL_SAFE))
+
+
+# -- what comes in parts -----------------------------------------------------------------------------------------------
+
+UNSPACED = "\u0e00-\u0eff\u3000-\u9fff\uac00-\ud7af\uff00-\uffef"
+"""Letters of scripts that put no spaces between words; no encoding of a value has them."""
+_PARTED = re.compile(rf"[\s{UNSPACED}]")
+
+
+def forms_in_parts(value: str) -> Iterable[str]:
+    """Return the spellings of a value that are no single word; nothing of a value that is one."""
+    if _PARTED.search(value) is None:
+        return ()
+    lines = value.replace("\r\n", "\n")
+    forms = {value, lines, lines.replace("\n", "\r\n"), html.escape(value), html.escape(value, quote=False)}
+    forms |= {json.dumps(one, ensure_ascii=is_ascii)[1:-1] for one in (value, lines) for is_ascii in (True, False)}
+    return [one for one in forms if _PARTED.search(one)]

@@ -77,11 +77,14 @@ class TurnGuards:
         return _of(await self._guardrails.check_input(text, self.principal, self.session))
 
     async def said_by_model(self, text: str, *, is_last: bool) -> GuardedText:
-        """Ask about what a model or a tool says; the last of a turn goes through the response processors as well."""
+        """Ask about what a model or a tool says; the last of a turn goes through the response processors as well.
+
+        Known secrets are masked in it, whoever is asked.
+        """
         if is_last and self.responds:
             return await self._responded(text)
         if not text or not self._guardrails.for_text("output"):
-            return GuardedText(text)
+            return GuardedText(self.host.extensions.masker.mask(text))
         return _of(await self._guardrails.check_output(text, self.principal, self.session))
 
     @property

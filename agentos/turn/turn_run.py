@@ -13,7 +13,8 @@ from agentos.errors import AgentOSError, GuardrailBlockedError
 from agentos.interop._provider_calls import ModelCall, Reply, ToolList, host_calls, pending_ids, results_of
 from agentos.model.principal import Principal
 from agentos.model.response import Response
-from agentos.model.tool_call import ToolResult
+from agentos.model.tool_call import ToolCall, ToolResult
+from agentos.secrets.masking import Masker
 from agentos.tools.wire_names import WireNames
 from agentos.turn.adapters.model_adapter import Assembler, Ending, ModelAdapter, ModelRequest
 from agentos.turn.model_requests import chunks, whole
@@ -297,7 +298,7 @@ class TurnRun:
             return [_cut() for _ in calls]
         allowed = len(calls) if limit is None else max(0, limit - len(self.results))
         for call in host_calls(calls[:allowed], tools):
-            self._tell(type="tool_call", call=call)
+            self._tell(type="tool_call", call=_masked_call(call, self._host.extensions.masker))
         try:
             if self._emit is not None:
                 await asyncio.sleep(0)  # whoever listens hears of a call before it runs
@@ -384,6 +385,12 @@ class TurnRun:
             self._tell(type="tool_result", result=result)
         else:
             self._tell(type="approval", result=result, proposal=str(result.pending["proposal_id"]))
+
+
+def _masked_call(call: ToolCall, masker: Masker) -> ToolCall:
+    """Return a call as others are told of it; what runs is as the model said it."""
+    told = {name: masker.mask_data(getattr(call, name)) for name in ("name", "arguments", "id")}
+    return attrs.evolve(call, **told)
 
 
 def _canonical(text: str) -> str:

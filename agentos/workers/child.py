@@ -31,10 +31,7 @@ from agentos.workers.declaration import declare, troubles_of
 from agentos.workers.frames import MESSAGE_LIMIT
 from agentos.workers.peer import Peer
 from agentos.workers.process_limits import end_if_out_of_memory
-from agentos.workers.wire_values import decode_error, encode_error
-
-_LOG_LIMIT = 20_000
-"""Twice as much as the host keeps, which masks it first: a value that is cut here is not kept there."""
+from agentos.workers.wire_values import decode_error, encode_error, whole_or_nothing
 
 
 class _LogToHost(logging.Handler):
@@ -47,7 +44,7 @@ class _LogToHost(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         name = "" if record.name.startswith(LOGGERS) else record.name
-        self._peer.notify("log", {"name": name, "level": record.levelno, "text": self.format(record)[:_LOG_LIMIT]})
+        self._peer.notify("log", {"name": name, "level": record.levelno, "text": whole_or_nothing(self.format(record))})
 
 
 class PackServer:

@@ -78,7 +78,10 @@ class _OpenRequest:
 
 
 class Peer:
-    """One side of the conversation. *write* takes lines, *handle* answers what the other side asks."""
+    """One side of the conversation. *write* takes lines, *handle* answers what the other side asks.
+
+    What the other side raises is bounded once *mask* has hidden the known secrets in it.
+    """
 
     def __init__(
         self,
@@ -88,8 +91,10 @@ class Peer:
         limit: int = MESSAGE_LIMIT,
         at_once: int = AT_ONCE,
         readers: Readers | None = None,
+        mask: Callable[[str], str] | None = None,
     ) -> None:
         self._write = write
+        self._mask = mask
         self._handle = handle
         self._limit = limit
         self._at_once = at_once
@@ -182,7 +187,7 @@ class Peer:
             else:
                 self.stray += 1
         elif "error" in frame:
-            question.answer.set_exception(decode_error(frame["error"]))
+            question.answer.set_exception(decode_error(frame["error"], self._mask))
         else:
             self._settle(question, frame["value"])
 

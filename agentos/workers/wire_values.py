@@ -23,6 +23,8 @@ DEPTH = 100
 _TRACEBACK_LIMIT = 20_000
 _MESSAGE_LIMIT = 1_000_000
 _NAME_LIMIT = 200
+_TOLD_LIMIT = 1_000_000
+"""How long a text of an error or a log may be to be told: it is told whole, for the host to mask and cut."""
 _TAG = "$"
 _PUBLIC = "agentos.tools.tool"
 """The module that says what is open to everybody."""
@@ -327,10 +329,10 @@ def encode_error(error: BaseException) -> dict[str, Any]:
     """Return what is told of an error: the names of its class and its bases, its message, where it came from."""
     kind = type(error)
     said: dict[str, Any] = {
-        "type": type_name(error)[:_NAME_LIMIT],
+        "type": whole_or_nothing(type_name(error)),
         "bases": [base.__name__ for base in kind.__mro__ if base.__module__ in ("builtins", _TREE, *_ERRORS.values())],
-        "message": _safely(lambda: str(error))[:_MESSAGE_LIMIT],
-        "traceback": _safely(lambda: "".join(traceback.format_exception(error)))[-_TRACEBACK_LIMIT:],
+        "message": whole_or_nothing(_safely(lambda: str(error))),
+        "traceback": whole_or_nothing(_safely(lambda: "".join(traceback.format_exception(error)))),
     }
     if kind.__module__.startswith("agentos."):
         said["data"] = encode_answer(vars(error))
@@ -345,11 +347,23 @@ def _safely(say: Callable[[], str]) -> str:
     return "(it can't be shown)"
 
 
-def decode_error(said: Any) -> Exception:
-    """Return an error like the one that was raised; one that says so if it is not understood."""
+def whole_or_nothing(text: str) -> str:
+    """Return *text*, or how long it is if that is too long: one that is cut here may keep half of a secret value."""
+    return text if len(text) <= _TOLD_LIMIT else f"(a text of {len(text)} characters, which is too long to be told)"
+
+
+def decode_error(said: Any, mask: Callable[[str], str] | None = None) -> Exception:
+    """Return an error like the one that was raised; one that says so if it is not understood.
+
+    What it says is cut only after *mask* has seen all of it: without one it is as long as the message that told it.
+    """
     try:
-        kind = lookalike(str(said["type"])[:_NAME_LIMIT], tuple(map(str, said["bases"]))[:16])
-        error = kind(str(said["type"]), str(said["message"]), str(said["traceback"]))
+        name, message, origin = (str(said[part]) for part in ("type", "message", "traceback"))
+        if mask is not None:
+            name, message = mask(name)[:_NAME_LIMIT], mask(message)[:_MESSAGE_LIMIT]
+            origin = mask(origin)[-_TRACEBACK_LIMIT:]
+        kind = lookalike(name, tuple(map(str, said["bases"]))[:16])
+        error = kind(name, message, origin)
         for name, value in decode(said.get("data", {}), None).items():
             if not name.startswith("_"):
                 setattr(error, name, value)

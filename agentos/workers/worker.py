@@ -330,6 +330,7 @@ class PackWorker:
             note=self.log.note,
             on_end=self._ended,
             silence=self._around.rules.silence,
+            mask=self._around.mask,
         )
 
     async def _prepare(self, process: WorkerProcess) -> None:

@@ -13,6 +13,7 @@ _NOISE = 1_000
 """How many lines of one process are logged; the last ones are kept all the same."""
 _STREAMS = {1: "stdout", 2: "stderr"}
 _RECORD_LIMIT = 4_000
+_TOO_LONG = b"(a line that is too long to be shown)"
 
 
 class WorkerLog:
@@ -31,10 +32,11 @@ class WorkerLog:
         self.logger = logger
         self._count, self._last_words = 0, b""
 
-    def note(self, fd: int, line: bytes, is_whole: bool) -> None:  # noqa: ARG002 - what is cut is noted as well
-        """Take a line of a process's output."""
+    def note(self, fd: int, line: bytes, is_whole: bool) -> None:
+        """Take a line of a process's output; of one that came in parts only that it came: it may have half a value."""
         if not line.strip():
             return
+        line = line if is_whole else _TOO_LONG
         if fd != 1:
             self._last_words = line
         self._lines.append((_STREAMS[fd], line))

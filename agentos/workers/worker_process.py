@@ -42,6 +42,7 @@ class WorkerProcess:
         note: Callable[[int, bytes, bool], None],
         on_end: Callable[["WorkerProcess", str], Awaitable[None]],
         silence: float,
+        mask: Callable[[str], str] = str,
     ) -> None:
         self.number = number
         self.is_open = False
@@ -56,7 +57,7 @@ class WorkerProcess:
         self._process = ChildProcess(grace=GRACE, line_limit=LINE_LIMIT, note=note)
         self._channel = _HostSocket(self._receive, self._lost)
         self._frames = Frames(self._limit)
-        self.peer = Peer(self._write, handle, limit=self._limit)
+        self.peer = Peer(self._write, handle, limit=self._limit, mask=mask)
         self._is_started = False
         self._ending: asyncio.Task[None] | None = None
 

@@ -11,6 +11,7 @@ from agentos.model.parsing import show_path
 from agentos.model.workflow_definition import ACTIONS, ROOTS, Task, WorkflowDefinition
 from agentos.schema.explain import TO_OPERATORS, explain
 from agentos.schema.validation import BadArguments, Checker, compile_schema
+from agentos.schema.work import TooMuchWorkError
 from agentos.workflows.conditions import BadConditionError, parse_condition, references_of
 from agentos.workflows.schema_paths import fault_of_path
 from agentos.workflows.task_order import above, cycles_in, needs_of
@@ -267,10 +268,13 @@ def _of_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any], path:
     wholes = [place.path for place in places if isinstance(place, ReferencePlace) and place.is_whole]
     texts = [place.path for place in places if isinstance(place, ReferencePlace) and not place.is_whole]
     literal = filled(arguments, lambda _: "")
-    for error in validator.iter_errors(literal):
-        if _is_sure(error, wholes, texts):
-            for problem in explain(error, validator.schema, voice=TO_OPERATORS):
-                yield Problem(_joined(path, problem.path), problem.message)
+    try:
+        for error in validator.iter_errors(literal):
+            if _is_sure(error, wholes, texts):
+                for problem in explain(error, validator.schema, voice=TO_OPERATORS):
+                    yield Problem(_joined(path, problem.path), problem.message)
+    except TooMuchWorkError as error:
+        yield Problem(show_path(path), str(error))
 
 
 def _is_sure(error: Any, wholes: list[Path], texts: list[Path]) -> bool:

@@ -6,16 +6,26 @@ from typing import Any
 from agentos.base.quoting import quoted
 from agentos.base.spelling import did_you_mean
 from agentos.schema.references import resolved
+from agentos.schema.work import TooMuchWorkError, Work
 from agentos.workflows.task_references import Path, Reference
 
 _BRANCHES = 64
 """How many schemas are followed side by side; beyond, every way is taken for possible."""
+_LOOKS = 2_000
+"""How many schemas are looked at; beyond, the same."""
 _JOINING = ("allOf", "if", "dependentSchemas", "$dynamicRef")
 
 
 def fault_of_path(schema: Any, path: Path, head: Reference) -> str | None:
     """Say why *path*, which begins at *head*, leads nowhere in what *schema* allows; None if it may lead somewhere."""
-    branches = list(_branches(schema, schema))
+    try:
+        return _fault_of_path(schema, path, head, Work(_LOOKS))
+    except TooMuchWorkError:
+        return None
+
+
+def _fault_of_path(schema: Any, path: Path, head: Reference, work: Work) -> str | None:
+    branches = list(_branches(schema, schema, work))
     for depth, step in enumerate(path):
         found = [_beneath(branch, step) for branch in branches]
         if any(one is _ANYTHING for one in found):
@@ -25,7 +35,7 @@ def fault_of_path(schema: Any, path: Path, head: Reference) -> str | None:
             place = Reference(head.root, (*head.path, *path[:depth]))
             whys = dict.fromkeys(one for one in found if isinstance(one, str))
             return f"{place} {next(iter(whys), 'has nothing')}"
-        branches = [branch for one in below for branch in _branches(one, schema)]
+        branches = [branch for one in below for branch in _branches(one, schema, work)]
         if len(branches) > _BRANCHES:
             return None
     return None
@@ -34,8 +44,9 @@ def fault_of_path(schema: Any, path: Path, head: Reference) -> str | None:
 _ANYTHING: Any = {}
 
 
-def _branches(schema: Any, root: Any, depth: int = 0) -> Iterator[Any]:
+def _branches(schema: Any, root: Any, work: Work, depth: int = 0) -> Iterator[Any]:
     """Yield the alternatives of a schema, but for null: what it is now and then is told when it is."""
+    work.spend(1)
     known = resolved(schema, root)
     options = [option for key in ("anyOf", "oneOf") for option in known.get(key, ())]
     if not options or depth > _BRANCHES // 8 or any(key in known for key in _JOINING):
@@ -43,7 +54,7 @@ def _branches(schema: Any, root: Any, depth: int = 0) -> Iterator[Any]:
         return
     for option in options:
         if resolved(option, root).get("type") != "null":
-            yield from _branches(option, root, depth + 1)
+            yield from _branches(option, root, work, depth + 1)
 
 
 def _beneath(schema: Any, step: str | int) -> Any:

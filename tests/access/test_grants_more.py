@@ -335,3 +335,13 @@ async def test_explain_says_to_whom_a_grant_forbids_a_tool(pattern):
 
     assert [one.is_allowed for one in found] == [False, True]
     assert grant.id in found[0].denial
+
+
+async def test_a_grant_is_taken_back_once(sqlite_url):
+    async with hosted(READ, store=sqlite_url) as one, hosted(READ, store=sqlite_url) as other:
+        grant = await one.grants.add("p:rd", "never")
+        taken = [await host.grants.revoke(grant.id) for host in (one, one, other)]
+
+        assert (taken, await one.grants.revoke("f" * 32)) == ([True, False, False], False)
+        told = [record.event for record in await one.audit.records()]
+    assert told.count("grant:revoked") == 1

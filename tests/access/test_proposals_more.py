@@ -402,3 +402,18 @@ async def test_a_record_of_a_proposal_names_what_it_closes(store, log):
     rows = by_hand(store, "SELECT body, closes FROM audit WHERE closes IS NOT NULL")
 
     assert [(json.loads(row["body"])["event"], row["closes"]) for row in rows] == [("proposal:applying", id)]
+
+
+async def test_how_an_approved_call_ended_is_recorded_though_somebody_else_closed_its_proposal(tmp_path):
+    place, log = tmp_path / "agentos.db", []
+
+    async def execute(args, context):
+        with contextlib.closing(sqlite3.connect(place)) as database, database:
+            database.execute("UPDATE proposals SET state = 'rejected'")
+        return "done"
+
+    async with hosted(place, log, fields={"execute": execute}) as host:
+        result = await host.approvals.approve(await proposed(host))
+        told = [record.event for record in await host.audit.records()]
+
+    assert (kind(result), told.count("proposal:applied")) == ("ok", 1)

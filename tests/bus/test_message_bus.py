@@ -498,3 +498,16 @@ async def test_what_is_done_with_a_bus_that_was_closed_ends_at_once():
 
     with pytest.raises(BusError, match="the bus is closed"):
         await bus.publish("news", 1)
+
+
+async def test_what_goes_wrong_beside_is_told(caplog):
+    async def fails():
+        raise ValueError("no way")
+
+    async with AgentOS() as host:
+        task = host.bus._begin(fails())
+        await asyncio.wait([task])
+        await asyncio.sleep(0)
+
+    assert "the bus could not be brought up to date" in caplog.text
+    assert "no way" in caplog.text

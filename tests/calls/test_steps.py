@@ -402,3 +402,29 @@ async def test_an_invalid_answer_is_told_in_the_log(caplog):
 
     assert result.error.type == "ApprovalRequired"
     assert "got an invalid answer" in caplog.text
+
+
+async def test_what_a_cancelled_tool_returns_is_not_gone_through():
+    begun, gone_through = asyncio.Event(), []
+
+    async def parts():
+        gone_through.append("a part")
+        yield "a"
+
+    @tool(effect="read", required_access=PUBLIC)
+    async def stubborn():
+        """Return something all the same."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return parts()
+
+    async with AgentOS() as host:
+        await host.tools_service().sync([stubborn])
+        call = asyncio.create_task(host.tools.process_tool_call(ToolCall("stubborn", id="c1")))
+        await begun.wait()
+        assert await host.tools.cancel("c1")
+        result = await call
+
+    assert (result.error.type, gone_through) == ("Cancelled", [])

@@ -1,6 +1,10 @@
 """Answers by turns with a model, by the manifest alone; and calls that their principal decides on in the channel."""
 
+import asyncio
+import contextlib
+import json
 import re
+import sqlite3
 
 import pytest
 from channelling import Post, message, on_channels
@@ -126,3 +130,40 @@ async def test_a_model_that_is_away_leaves_a_dead_letter(endpoint):
             await post.until(lambda: True)
 
     assert [(one.state, one.reason.split(":")[0]) for one in letters] == [("failed", "APIConnectionError")]
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        "{",
+        "null",
+        "[]",
+        '"turn"',
+        '{"turn": "x"}',
+        '{"turn": "x", "pending": 3, "seal": ""}',
+        "[" * 100000,
+        "",
+        None,
+        '{"turn": "%s", "pending": [], "seal": "00"}',
+    ],
+)
+async def test_a_turn_that_can_not_be_read_any_more_leaves_a_dead_letter(endpoint, sqlite_url, turn):
+    post = Post()
+    endpoint.script = [CALL, Says("Good day."), *[Says("Bob has your letter.")] * 9]
+    async with on_channels(post, manifest=manifest(endpoint), store=sqlite_url, more=[write_letter]) as [host]:
+        await post.deliver(message(1, "write to bob"))
+        await post.until(lambda: len(post.sent) == 1)
+        with contextlib.closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as database, database:
+            [(kept,)] = database.execute("SELECT turn FROM channel_inbox WHERE state = 'parked'").fetchall()
+            written = turn % json.loads(kept)["turn"] if turn and "%s" in turn else turn
+            database.execute("UPDATE channel_inbox SET turn = ?", (written,))
+        [proposal] = await host.approvals.pending()
+        await host.approvals.approve(proposal.id)
+        async with asyncio.timeout(60):
+            while not (letters := await host.channels.letters()):
+                await asyncio.sleep(0.02)
+        await post.deliver(message(2, "hello"))
+        await post.until(lambda: len(post.sent) == 2)
+
+    assert [(letter.state, letter.reason) for letter in letters] == [("failed", "it was changed in the store")]
+    assert [one.text for one in post.sent[1:]] == ["Good day."]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sqlite3
+import time
 
 import pytest
 from channelling import MANIFEST, Post, message, not_sent, on_channels, pack
@@ -426,3 +427,36 @@ async def test_a_message_whose_hosts_ended_is_answered_at_the_third_attempt_and_
             assert "hosts ended 3 times" in (await settled(host, len))[0].reason
         else:
             await post.until(lambda: post.sent)
+
+
+@pytest.mark.parametrize(
+    ("asked", "least", "most"),
+    [
+        (1000000000.0, 23.9, 24.1),
+        (24 * 3600.0, 23.9, 24.1),
+        (7 * 3600, 6.9, 7.1),
+        (float("inf"), 0, 1),
+        (float("nan"), 0, 1),
+        (-1000000000.0, 0, 1),
+        ("1000000", 0, 1),
+        (True, 0, 1),
+        (10**400, 0, 24.1),
+    ],
+)
+async def test_a_channel_puts_a_message_off_by_a_day_at_the_most(sqlite_url, asked, least, most):
+    post, begin = Post(), time.time()
+    post.troubles = [not_sent(retry_after=asked), not_sent(retry_after=90_000), not_sent(retry_after=90_000)]
+    with contextlib.closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as database:
+        async with on_channels(post, store=sqlite_url, handler=echo):
+            await post.deliver(message(1))
+            await post.until(lambda: put_off(database) is not None)
+            due_at = put_off(database)
+
+    hours = (due_at - begin) / 3600
+    assert least <= hours <= most
+
+
+def put_off(database):
+    """Return until when the first message that was not sent waits; the first time it was put off."""
+    row = database.execute("SELECT due_at FROM channel_outbox WHERE state = 'waiting' AND attempts > 0").fetchone()
+    return None if row is None else row[0]

@@ -862,3 +862,41 @@ def test_the_testing_kit_takes_a_guardrail_as_it_is():
     (result,) = call_tools([read, never], ("read", {"text": "x"}))
 
     assert result.error.type == "GuardrailBlocked"
+
+
+async def test_what_a_guardrail_says_beside_its_answer_is_bounded():
+    endless = {}
+    endless["again"] = endless
+    said = iter([{"found": ["x"] * 400_000}, endless, {"found": 3}])
+
+    @guardrail("input")
+    async def talkative(text, context):
+        return GuardVerdict(GuardAction.FLAG, "r" * 20_000, "c" * 300, details=next(said))
+
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", "1", [talkative]))
+        verdicts = [(await host.guardrails.check_input("hello")).verdicts[0].verdict for _ in range(3)]
+
+    assert [dict(one.details) for one in verdicts] == [
+        {"details_dropped": 2_000_011},
+        {"details_dropped": "it is not JSON"},
+        {"found": 3},
+    ]
+    assert {(len(one.reason), len(one.code)) for one in verdicts} == {(10_000, 200)}
+
+
+async def test_a_guardrail_that_flags_is_asked_once_when_a_call_is_made_and_once_when_it_is_approved():
+    asked = []
+
+    @guardrail("tool_call")
+    async def strange(called, context):
+        asked.append(called.name)
+        return GuardVerdict.flag("strange")
+
+    async with AgentOS() as host:
+        await host.extensions.load_pack(ExtensionPack("p", "1", [strange, write]))
+        result = await host.tools.process_tool_call(ToolCall("write", {"text": "a"}))
+        before = len(asked)
+        done = await host.approvals.approve(result.error.details["proposal_id"])
+
+    assert (before, len(asked), done.success) == (1, 2, True)

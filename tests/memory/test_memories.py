@@ -273,3 +273,41 @@ def test_the_same_text_is_shown_once_and_nothing_is_nothing():
 def test_a_scope_names_a_principal(fields):
     with pytest.raises(ValueError, match=r"expected"):
         MemoryScope(**fields)
+
+
+async def test_metadata_that_is_too_large_is_refused_before_a_provider_has_it():
+    shelf = Shelf()
+    async with host_with(shelf=shelf) as host:
+        with pytest.raises(ValueError, match="metadata and tags: expected at most 2000000 characters of JSON, got 2"):
+            await host.memory.remember("tea", metadata={"notes": ["x" * 1_000, *"y" * 400_001]})
+        with pytest.raises(ValueError, match="metadata and tags: expected at most"):
+            await host.memory.remember("tea", tags=["x" * 2_000_001])
+        await host.memory.remember("tea", metadata={"notes": "x" * 1_900_000})
+
+    assert len(shelf.kept) == 1
+
+
+async def test_of_what_a_provider_adds_to_a_memory_too_much_is_dropped_and_the_text_is_not():
+    class Talkative(Shelf):
+        def recall(self, query, *, scope, limit=5):
+            endless = {}
+            endless["again"] = endless
+            said = [{"notes": "x" * 2_000_001}, endless, {(1, 2): 3}, {"notes": "y"}]
+            return [
+                MemoryHit(str(at), f"tea {at}", scope.principal, metadata=metadata) for at, metadata in enumerate(said)
+            ]
+
+        def stats(self, scope):
+            return MemoryStats(3, details={"shelves": "x" * 2_000_001})
+
+    async with host_with(shelf=Talkative()) as host:
+        hits = await host.memory.recall("tea", principal=ANN)
+        stats = await host.memory.stats(principal=ANN)
+
+    assert [(hit.text, dict(hit.metadata)) for hit in hits] == [
+        ("tea 0", {"metadata_dropped": 2_000_014}),
+        ("tea 1", {"metadata_dropped": "it is not JSON"}),
+        ("tea 2", {"metadata_dropped": "it is not JSON"}),
+        ("tea 3", {"notes": "y"}),
+    ]
+    assert dict(stats["shelf"].details) == {"details_dropped": 2_000_016}

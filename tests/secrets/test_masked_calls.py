@@ -2,6 +2,7 @@
 
 import base64
 import html
+import io
 import json
 import logging
 from contextlib import asynccontextmanager
@@ -11,7 +12,18 @@ from urllib.parse import quote
 import attrs
 import pytest
 
-from agentos import PUBLIC, AgentOS, Descriptor, ExtensionPack, SecretRequirement, Tool, ToolCall, ToolError, ToolResult
+from agentos import (
+    PUBLIC,
+    AgentOS,
+    Descriptor,
+    ExtensionPack,
+    Media,
+    SecretRequirement,
+    Tool,
+    ToolCall,
+    ToolError,
+    ToolResult,
+)
 
 TEXT = 'it\'s-"sk"/é 0123456789abcdef'
 DIGITS = "9081726354"
@@ -139,3 +151,88 @@ async def test_a_value_is_hidden_in_events_records_and_logs(caplog):
         assert "0123456789abcdef" not in text
         assert DIGITS not in text
         assert ENCODED["hex"] not in text
+
+
+async def test_names_that_callers_choose_are_masked_before_the_audit_log_cuts_them():
+    def execute(args, context):
+        return "done"
+
+    async with hosted(execute) as host:
+        for length in range(200 - len(TEXT), 200):
+            name = "x" * length + TEXT
+            await host.tools.process_tool_call(ToolCall("leak", {}, id=name))
+            await host.tools.process_tool_call(ToolCall(name, {}))
+        recorded = [record.data for record in await host.audit.records()]
+
+    names = [data.get("call_id", data.get("tool")) for data in recorded]
+    assert len([name for name in names if str(name).startswith("xxx")]) == 2 * len(TEXT)
+    assert not [name for name in names if TEXT[:4] in str(name)]
+
+
+async def test_a_call_that_is_refused_has_no_half_of_a_value_in_the_audit_log_either():
+    async with hosted(lambda args, context: "done") as host:
+        for length in range(200 - len(TEXT), 200):
+            await host.tools.process_tool_call(ToolCall("leak", {}, id="x" * length + TEXT, idempotency_key="k"))
+        recorded = json.dumps([dict(record.data) for record in await host.audit.records()])
+
+    assert TEXT[:4] not in recorded
+
+
+async def test_media_have_no_value_in_their_type_their_name_or_their_words(tmp_path):
+    word = "sk-0123456789abcdef"
+    for length in range(200 - len(word), 200):
+        (tmp_path / f"{'x' * length}{word}.png").write_bytes(b"png")
+    given = [
+        Media(f"image/{word}", b"one", name=f"a {word} b"),
+        Media(f"image/png; key={word}", b"two"),
+        Media("image/png", url=f"https://example.org/{word}", name="x" * 190 + word[:10]),
+        *(Media("image/png", path=path) for path in sorted(tmp_path.iterdir())[-13:]),
+    ]
+    many = {"extension_secrets": {**SECRETS, "demo.word": word}, "media_folders": [tmp_path]}
+    async with AgentOS(**many) as host:
+        host.extensions.secret_sources.find("demo.word", {})
+        await host.tools_service().sync([_tool_of(lambda args, context: ToolResult.ok("see", media=given))])
+        told = await host.tools.process_tool_call(ToolCall("show"))
+        await host.tools_service().sync([_tool_of(lambda args, context: given)])
+        referred = await host.tools.process_tool_call(ToolCall("show"))
+
+    assert [one.mime for one in told.media[:3]] == ["application/octet-stream"] * 2 + ["image/png"]
+    assert [one.name for one in told.media[:2]] == ["a *** b", None]
+    assert {one.name[:150] for one in told.media[3:]} == {"x" * 150}
+    shown = [said(told), said(referred), *(one.in_words() for one in (*told.media, *referred.media))]
+    assert not [one for one in shown if "sk-012" in one.replace(given[2].name, "")]
+
+
+def _tool_of(execute):
+    return Tool.from_schema(
+        name="show",
+        description="Show it.",
+        effect="read",
+        required_access=PUBLIC,
+        input_schema={"type": "object"},
+        execute=execute,
+    )
+
+
+async def test_a_bundle_of_the_audit_log_has_no_value():
+    class Signer:
+        public_key = b"k" * 32
+
+        def sign(self, head):
+            return b"s" * 64
+
+        def anchor(self, checkpoint):
+            return f"receipt {'x' * 9_980}{TEXT}"
+
+    stream = io.StringIO()
+    async with hosted(lambda args, context: {"text": TEXT}) as host:
+        await host.extensions.load_pack(ExtensionPack("s", "1", [Descriptor("provenance", "signer", Signer())]))
+        await host.tools.process_tool_call(ToolCall("leak", {"a": TEXT, TEXT: "b"}, id=TEXT))
+        await host.audit.commit()
+        await host.provenance.look(now=True)
+        await host.provenance.export(stream)
+
+    bundle = stream.getvalue()
+    assert "receipt xxx" in bundle
+    assert "0123456789abcdef" not in bundle
+    assert "it's-" not in bundle

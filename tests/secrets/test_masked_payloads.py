@@ -115,11 +115,12 @@ class Planner:
 
 async def test_what_a_strategy_plans_is_masked():
     async with knowing(Descriptor("planning-strategy", "s", Planner())) as host:
-        events = capture_events(host.extensions)
-        plan = await host.planning.plan("a goal")
+        with capture_events(host.extensions) as events:
+            plan = await host.planning.plan("a goal")
 
     assert plan.as_text() == "[ ] 1. use ***"
-    assert SECRET not in repr(events)
+    assert "use ***" in repr(list(events))
+    assert SECRET not in repr(list(events))
 
 
 @pytest.mark.parametrize("prompt", [f"use {SECRET}", lambda context: f"use {SECRET}"])

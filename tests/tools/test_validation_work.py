@@ -18,6 +18,7 @@ from agentos.schema.cost import Steps, cost_of
 from agentos.schema.defaults import FILLED_LIMIT
 from agentos.schema.validation import BadArguments, Checker, compile_schema
 from agentos.schema.work import WORK_LIMIT, TooMuchWorkError, Work
+from agentos.workflows.definition_checks import _of_arguments
 
 FEW_SECONDS = """
 import resource
@@ -519,3 +520,50 @@ def test_steps_are_counted_each_by_itself():
     assert Steps(1, 2, 3).plus(Steps(10, 20, 30)) == Steps(11, 22, 33)
     assert Steps(5, 1, 1).or_(Steps(1, 6, 2)) == Steps(5, 6, 2)
     assert Steps(1, 2, 3).times(2) == Steps(2, 4, 6)
+
+
+# -- where schemas are read but not checked ----------------------------------------------------------------------------
+
+
+def referring_to_itself(word, times=10):
+    """Return a small schema of which each part refers to itself *times* times."""
+    return {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/n"}},
+        "$defs": {"n": {word: [{"$ref": "#/$defs/n"}] * times}},
+    }
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf", "allOf"])
+def test_a_form_of_a_schema_that_refers_to_itself_is_made_at_once(word):
+    schemas = [referring_to_itself(word), RECURSIVE, doubled(14, word, {"type": "string"})]
+    printed = answered(f"""
+        import json
+        from agentos.studio.forms.form_fields import form_of
+        for schema in json.loads({json.dumps(schemas)!r}):
+            for value in ({{}}, {{"x": {{"c": {{"c": 1}}}}}}, json.loads({json.dumps({"root": nested(30, "x")})!r})):
+                print(form_of(schema, value).path)
+    """)
+
+    assert printed.split() == ["$"] * 9
+
+
+def test_a_way_into_a_schema_that_refers_to_itself_is_looked_at_at_once():
+    schemas = [referring_to_itself("anyOf"), referring_to_itself("oneOf", 100), doubled(12, "anyOf", {"type": "null"})]
+    printed = answered(f"""
+        import json
+        from agentos.workflows.schema_paths import fault_of_path
+        from agentos.workflows.task_references import Reference
+        for schema in json.loads({json.dumps(schemas)!r}):
+            print(fault_of_path(schema, ("x", "y", "z"), Reference("tasks", ())))
+    """)
+
+    assert printed.split()[:2] == ["None"] * 2
+
+
+def test_arguments_of_a_task_that_take_too_much_work_are_a_problem_of_the_definition():
+    costly = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a|b|ab)*(c|d){5,9}$"}}}
+
+    assert [str(one) for one in _of_arguments(costly, {"x": "ab" * 2_000_000}, ("arguments",))] == [
+        "arguments: it takes too much work"
+    ]

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from model_wires import Says
+from model_wires import WIRES, Says
 
 from agentos import PUBLIC, Principal, TurnEvent, tool
 
@@ -254,3 +254,28 @@ async def test_the_client_tells_which_way_to_ask(host):
         await host.turn(object(), "go")
     with pytest.raises(ValueError, match="api: expected one of"):
         await host.turn(object(), "go", api="soap")
+
+
+@pytest.mark.parametrize("counts", [True, False])
+async def test_a_provider_that_counts_when_asked_is_asked_where_tokens_are_limited(
+    wire, host, client, endpoint, counts
+):
+    endpoint.script = [Says("Good day.")]
+    options = {"max_total_tokens": 1_000} if counts else {}
+    async for _ in host.turn(client, wire.asked(), model="m", stream=True, **wire.options, **options):
+        pass
+
+    asked = endpoint.requests[-1].get("stream_options")
+    assert asked == ({"include_usage": True} if counts and wire is WIRES["chat"] else None)
+
+
+async def test_a_client_that_takes_too_long_by_itself_is_no_end_of_the_turns_time(host):
+    class Impatient:
+        class chat:
+            class completions:
+                @staticmethod
+                async def create(**_):
+                    raise TimeoutError("the client's own")
+
+    with pytest.raises(TimeoutError, match="the client's own"):
+        await host.turn(Impatient(), [{"role": "user", "content": "go"}], model="m", max_seconds=600)

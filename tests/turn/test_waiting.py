@@ -11,6 +11,8 @@ import pytest
 from model_wires import Says, tools_of
 
 from agentos import AgentOS, Principal, TurnError
+from agentos.turn.turn_outcome import TurnOptions
+from agentos.turn.waiting_turns import WaitingTurn, _data, _turn
 
 ANN = Principal("ann")
 ADD = ("c1", "add", '{"a": 1, "b": 2}')
@@ -220,3 +222,14 @@ async def test_ask_restart_approve_by_the_command_resume(wire, endpoint, client,
     assert (after.stopped_by, after.content) == ("answer", "All is sent.")
     assert wire.answer_of(after.messages, "c2") == "sent to bob"
     assert wire.fault(wire.key(after.messages)) is None
+
+
+@pytest.mark.parametrize("session", ["s1", None])
+def test_a_turn_that_is_read_again_has_its_session(session):
+    turn = WaitingTurn(
+        id="t", api="chat", messages=[], calls=(), results=(), earlier=(), steps=1, tokens=None,
+        principal=ANN, session=None, options=TurnOptions(), plan=None,
+    )  # fmt: skip
+    read = _turn("t", json.loads(json.dumps(_data(turn, session))))
+
+    assert read.session == (None if session is None else {"id": session})

@@ -5,9 +5,11 @@ import asyncio
 import pytest
 from joined_peers import joined, nothing
 
+from agentos.model.isolation import WorkerLimits
 from agentos.workers.frames import FrameTooLargeError
 from agentos.workers.peer import Peer, PeerError
-from agentos.workers.wire_values import RemoteError
+from agentos.workers.wire_values import Functions, RemoteError, TooDeepError, decode_error, encode, encode_error
+from agentos.workers.worker_process import WorkerProcess
 
 
 async def echo(op, body):
@@ -351,3 +353,44 @@ async def test_an_answer_without_end_is_too_deep_for_its_reader_and_nothing_else
         value, depth = value[0], depth + 1
 
     assert depth == 100
+
+
+async def test_a_request_that_was_given_up_is_forgotten_before_it_is_answered():
+    peer = Peer([].append, nothing)
+    task = asyncio.create_task(peer.request("x"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert peer._asked == {}
+
+
+@pytest.mark.parametrize("kind", ["mapping", "pairs", "list", "tuple"])
+def test_a_value_without_end_is_too_deep_to_be_sent(kind):
+    inner = []
+    value = {"mapping": {}, "pairs": {}, "list": inner, "tuple": (inner,)}[kind]
+    if kind in ("mapping", "pairs"):
+        value["a" if kind == "mapping" else 1] = value
+    else:
+        inner.append(value)
+
+    with pytest.raises(TooDeepError):
+        encode(value, Functions(lambda function: 0))
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, PeerError])
+def test_an_error_is_caught_as_what_it_is_on_the_other_side(kind):
+    error = decode_error(encode_error(kind("why")))
+
+    assert isinstance(error, RemoteError)
+    assert isinstance(error, kind) is (kind is not PeerError)
+
+
+async def test_whoever_gives_up_on_a_process_is_cancelled():
+    process = WorkerProcess(1, limits=WorkerLimits(), handle=nothing, note=lambda *_: None, on_end=nothing, silence=1.0)
+    task = asyncio.create_task(process.ask("x", None))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import attrs
 
 from agentos.schema.references import pointed
+from agentos.schema.work import Work
 
 ShapeKind = Literal["text", "number", "integer", "boolean", "null", "choice", "object", "array", "json"]
 Json = dict[str, Any]
@@ -22,6 +23,7 @@ ITEM_LIMIT = 500
 CHOICE_LIMIT = 1_000
 _HOPS = 16
 _LOOKS = 2_000
+"""How many parts of a schema are looked at for one place: a small one may refer to itself without end."""
 _UNPLAIN = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 """What no control of a page keeps as it is; of line breaks pages have one form only."""
 _KINDS: Mapping[str, ShapeKind] = {
@@ -113,16 +115,18 @@ def _list(value: Any) -> list[Any]:
 # -- one schema out of several -----------------------------------------------------------------------------------------
 
 
-def flattened(schema: Any, root: Any, hops: int = 0) -> Json:
-    """Return what *schema* says with its references and its `allOf`, as one schema of keywords."""
+def flattened(schema: Any, root: Any, work: Work | None = None, hops: int = 0) -> Json:
+    """Return what *schema* says with its references and its `allOf`, as one schema of keywords; within *work*."""
     if not isinstance(schema, dict):
         return {"enum": []} if schema is False else {}
     flat = {word: value for word, value in schema.items() if word not in ("$ref", "allOf")}
-    if hops >= _HOPS:
+    work = Work(_LOOKS) if work is None else work
+    work.left -= 1
+    if hops >= _HOPS or work.left <= 0:
         return flat
     parts = [pointed(root, schema["$ref"])] if isinstance(schema.get("$ref"), str) else []
     for part in [*parts, *_list(schema.get("allOf"))]:
-        flat = _both(flat, flattened(part, root, hops + 1))
+        flat = _both(flat, flattened(part, root, work, hops + 1))
     return flat
 
 
@@ -165,7 +169,7 @@ def _types(schema: Json) -> list[str]:
 def shapes_of(schema: Any, root: Any) -> list[Shape]:
     """Return what a place may hold, the first few of it; empty if only raw JSON is left."""
     found: dict[tuple[str, str], Shape] = {}
-    for shape in _shapes(schema, root, "", 0):
+    for shape in _shapes(schema, root, "", 0, Work(_LOOKS)):
         found.setdefault((shape.kind, exactly(_meaning(shape.schema))), shape)
         if len(found) >= SHAPE_LIMIT:
             break
@@ -176,24 +180,26 @@ def _meaning(schema: Json) -> Json:
     return {word: value for word, value in schema.items() if word not in ("title", "description", "default")}
 
 
-def _shapes(schema: Any, root: Any, key: str, hops: int) -> Iterator[Shape]:
-    flat = flattened(schema, root)
+def _shapes(schema: Any, root: Any, key: str, hops: int, work: Work) -> Iterator[Shape]:
+    if work.left <= 0:
+        return
+    flat = flattened(schema, root, work)
     word = next((one for one in ("anyOf", "oneOf") if _list(flat.get(one))), None)
     if word is not None and hops < _HOPS and "const" not in flat and "enum" not in flat:
         base = {name: value for name, value in flat.items() if name != word}
         for number, branch in enumerate(flat[word]):
             if branch is not False:
-                yield from _branch(base, branch, number, root, key, hops)
+                yield from _branch(base, branch, number, root, key, hops, work)
         return
     for kind in _kinds(flat):
         yield Shape(key=f"{key}{kind}", kind=kind, label=_NOUNS[kind], schema=flat)
 
 
-def _branch(base: Json, branch: Any, number: int, root: Any, key: str, hops: int) -> Iterator[Shape]:
-    own = flattened(branch, root)
+def _branch(base: Json, branch: Any, number: int, root: Any, key: str, hops: int, work: Work) -> Iterator[Shape]:
+    own = flattened(branch, root, work)
     named = own.get("title") or str(_dict(branch).get("$ref", "")).rpartition("/")[2]
     plain = {name: value for name, value in base.items() if name not in ("title", "description", "default")}
-    inner = list(_shapes(_both(own, plain), root, f"{key}{number}.", hops + 1))
+    inner = list(_shapes(_both(own, plain), root, f"{key}{number}.", hops + 1, work))
     for shape in inner:
         label = str(named)[:80] if named else _label(shape, own, number)
         noun = f" ({shape.label})" if named and len(inner) > 1 else ""
@@ -275,13 +281,14 @@ class _Look:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._left = _LOOKS
+        self._work = Work(_LOOKS)
 
     def misfit(self, value: Any, schema: Any, depth: int) -> int:
         """Return how badly a value fits: 0 if nothing speaks against it."""
         self._left -= 1
         if self._left < 0 or depth > _HOPS:
             return 0
-        flat = flattened(schema, self._root)
+        flat = flattened(schema, self._root, self._work)
         options = _list(flat.get("anyOf")) or _list(flat.get("oneOf"))
         least = min((self.misfit(value, one, depth + 1) for one in options), default=0)
         return least + self._of_kind(value, flat) + self._of_parts(value, flat, depth)
