@@ -5,20 +5,17 @@ from typing import Any
 
 import attrs
 
-from agentos.errors import ToolDefinitionError
 from agentos.model.descriptor import Descriptor
 from agentos.model.display import Display
-from agentos.tools.tool import Tool, Toolset, as_tool
+from agentos.tools.tool import Tool, Toolset
 
 
 def with_displays(offered: Iterable[object], displays: Mapping[str, Display]) -> list[Any]:
-    """Return what a pack offers, its tools shown as *displays* say by their names; a display for no tool is refused."""
-    made = [_displayed(one, displays) for one in offered]
-    names = {tool.name for one in made for tool in _tools_of(one)}
-    if unknown := sorted(displays.keys() - names):
-        known = f"the tools are {', '.join(sorted(names))}"
-        raise ToolDefinitionError("with_displays", unknown[0], f"no tool of this name is offered; {known}")
-    return made
+    """Return what a pack offers, its tools shown as *displays* say by their names.
+
+    A display for no tool counts for nothing: which tools a pack offers may depend on its options.
+    """
+    return [_displayed(one, displays) for one in offered]
 
 
 def _displayed(one: Any, displays: Mapping[str, Display]) -> Any:
@@ -27,10 +24,3 @@ def _displayed(one: Any, displays: Mapping[str, Display]) -> Any:
     if isinstance(one, Toolset):
         return attrs.evolve(one, tools=tuple(_displayed(tool, displays) for tool in one.tools))
     return attrs.evolve(one, display=displays[one.name]) if isinstance(one, Tool) and one.name in displays else one
-
-
-def _tools_of(one: Any) -> Iterable[Tool]:
-    if isinstance(one, Toolset):
-        return one.tools
-    tool = as_tool(one.payload if isinstance(one, Descriptor) else one)
-    return () if tool is None else (tool,)

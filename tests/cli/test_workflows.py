@@ -133,7 +133,7 @@ def test_a_run_that_fails_is_exit_code_1_and_says_which_task(project):
         (["onbord"], 1, "no workflow 'onbord' is in force; did you mean 'onboard'?"),
         (["onboard", "--args", "[1]"], 2, "expected a JSON object"),
         (["wrong", "--principal", "runner"], 3, "no tool 'send_mial' is there"),
-        (["wrong"], 2, "--principal says whom"),
+        (["wrong"], 3, "no tool 'send_mial' is there"),
     ],
 )
 def test_what_can_not_be_started_is_told_with_its_code(tmp_path, words, code, said):

@@ -447,7 +447,7 @@ async def test_hosts_of_one_process_share_a_store_and_a_host_in_memory_what_ther
 
 @pytest.mark.proof
 @pytest.mark.parametrize(("kind", "kills"), [("sqlite", KILLS), ("postgres", KILLS)])
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(500)
 def test_of_two_hosts_that_are_killed_200_times_every_run_ends_and_nothing_runs_twice(request, tmp_path, kind, kills):
     store_url = request.getfixturevalue(f"{kind}_url")
     chance, runs = random.Random(29), 12
@@ -461,7 +461,7 @@ def test_of_two_hosts_that_are_killed_200_times_every_run_ends_and_nothing_runs_
             pids[victim] = int(until(working[victim], "pid").split()[1])
             killed += 1
         for one in working:
-            _, err = one.communicate(timeout=600)
+            _, err = one.communicate(timeout=400)
             assert (one.returncode, err) == (0, "")
 
     lines = done(tmp_path)

@@ -221,16 +221,16 @@ def _json(value: Any) -> str:
 )
 @click.argument("which", shell_complete=completing(_known_workflows))
 @click.option("--format", "form", type=click.Choice(["text", "mermaid", "svg"]), default="text", show_default=True)
-@click.option("--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option("--output", "file", type=click.Path(dir_okay=False), help="Write it to this file.")
 @run_async
-async def graph(app: App, which: str, form: str, file: Path | None) -> None:
+async def graph(app: App, which: str, form: str, file: str | None) -> None:
     """Draw a workflow, or a run with the state of each step."""
     async with working_host(app, **_FACTS) as host:
         drawn = await _graph_of(host, which)
     text = _drawing(drawn, form)
     app.out.data({"title": drawn.title, "format": form, "graph": text})
     if file is not None:
-        _write(file, text)
+        _write(Path(file), text)
         app.out.note(f"written to {file}")
     elif form == "text":
         _print_graph(app, drawn)
@@ -369,9 +369,8 @@ def _not_started(error: Any) -> Fail:
     """Return what ends a command: inputs are its user's business, all else the configuration's."""
     problems = [{"path": one.path, "message": one.message} for one in error.problems]
     only_inputs = problems and all(one["path"].partition(".")[0] == "inputs" for one in problems)
-    hint = "--principal says whom" if "declares no principal" in error.message else None
-    code = USAGE if only_inputs or hint else UNUSABLE
-    return Fail(str(error), code=code, hint=hint, data={"problems": problems} if problems else None)
+    code = USAGE if only_inputs else UNUSABLE
+    return Fail(str(error), code=code, data={"problems": problems} if problems else None)
 
 
 def _inputs(payload: Any, words: Sequence[str], text: str | None) -> dict[str, Any]:
