@@ -392,8 +392,10 @@ async def test_what_was_answered_a_moment_ago_is_not_forgotten(tmp_path):
 
 
 async def test_a_channel_that_is_still_starting_is_started_no_more_when_its_pack_goes():
+    ended = []
+
     class Starting(Post):
-        is_asked = is_ended = False
+        is_asked = False
 
         async def start(self, deliver):
             self.is_asked = True
@@ -401,8 +403,11 @@ async def test_a_channel_that_is_still_starting_is_started_no_more_when_its_pack
             try:
                 await asyncio.Event().wait()
             finally:
-                self.is_ended = True
-                self.news.set()
+                ended.append("start")
+
+        async def stop(self):
+            ended.append("stop")
+            self.news.set()
 
     post, starting = Post(), Starting()
     manifest = {**MANIFEST, "channels": {**MANIFEST["channels"], "slow": {"senders": {}}}}
@@ -411,7 +416,8 @@ async def test_a_channel_that_is_still_starting_is_started_no_more_when_its_pack
         await host.extensions.load_pack(slow)
         await starting.until(lambda: starting.is_asked)
         await host.extensions.unload("slow")
-        await starting.until(lambda: starting.is_ended)
+        await starting.until(lambda: "stop" in ended)
+        assert ended == ["start", "stop"]
 
 
 @pytest.mark.parametrize(("ended", "state"), [(2, "answered"), (3, "failed")])

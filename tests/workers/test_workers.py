@@ -163,6 +163,20 @@ async def test_a_degraded_worker_is_tried_again_and_recovers(tmp_path):
     ]
 
 
+async def test_a_worker_on_trial_that_answers_with_an_error_has_done_its_work(tmp_path):
+    host = AgentOS(extension_manifest=[entry(tmp_path)], budget=None, mode="auto")
+    host.workers.rules = QUICK
+    async with host:
+        await call(host, "die")
+        await until(host, lambda: worker_of(host).state is WorkerState.READY and state_of(host, "pid")[0] == "active")
+        worker = host.workers._find("fragile")
+        before = worker._supervision.is_on_trial
+        with pytest.raises(ValueError, match="knows no operation"):
+            await worker.ask("nothing", None)
+
+        assert (before, worker._supervision.is_on_trial) == (True, False)
+
+
 async def test_a_restart_by_hand_brings_a_degraded_worker_back(tmp_path):
     """Whoever awaited it finds its tools in force: a call reaches them, not what they shadow, nor nothing."""
     inline = PackEntry(factory=ExtensionPack("inline", descriptors=[pid]))
