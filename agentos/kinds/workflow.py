@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentos.errors import DescriptorError
+from agentos.model.crossing import Crossing, Function
 from agentos.model.descriptor import Descriptor
 from agentos.model.extension_pack import ExtensionPack
 from agentos.model.kind import Kind, declare_own_kind
@@ -58,4 +59,31 @@ def workflow_entries(workflows: Mapping[str, WorkflowDefinition]) -> list[PackEn
     return [PackEntry(factory=pack, identifier=_OWNER)]
 
 
-WORKFLOW = declare_own_kind(Kind("workflow", check=_check, adapt=_adapt, reader="`host.workflows`"))
+def _describe(payload: Any) -> dict[str, Any]:
+    """Say a definition as data; a function goes on in whatever process has its run, which is a host's."""
+    if isinstance(payload, WorkflowDefinition):
+        return {"definition": payload.to_dict()}
+    name = getattr(payload, "__name__", type(payload).__name__)
+    raise DescriptorError(
+        f"the workflow {name!r} is a function, which runs in the process of a host",
+        hint="load its pack without isolation, or say it as a WorkflowDefinition",
+    )
+
+
+def _no_functions(payload: Any) -> dict[str, Function]:  # noqa: ARG001 - a definition has none
+    return {}
+
+
+def _defined(said: Mapping[str, Any], functions: Mapping[str, Function]) -> WorkflowDefinition:  # noqa: ARG001 - as above
+    return WorkflowDefinition.from_dict(said["definition"])
+
+
+WORKFLOW = declare_own_kind(
+    Kind(
+        "workflow",
+        check=_check,
+        adapt=_adapt,
+        reader="`host.workflows`",
+        crossing=Crossing(describe=_describe, functions=_no_functions, proxy=_defined),
+    )
+)

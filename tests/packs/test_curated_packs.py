@@ -156,4 +156,6 @@ def test_it_passes_the_conformance_checks(name, isolation, more):
 
     What its tools take, they are asked inline; in a process of its own a part of that shows that nothing differs.
     """
+    if (name, isolation) == ("recipes", "process"):
+        pytest.skip("workflows that are functions run in the host's own process")
     check_pack(FOLDERS[name], strict=True, isolation=isolation, **more)

@@ -270,3 +270,24 @@ async def test_what_the_pack_logs_is_in_its_log_without_secrets(caplog):
     (record,) = [one for one in caplog.records if "careful" in one.getMessage()]
     assert (record.name, record.levelno) == ("agentos.packs.every", logging.WARNING)
     assert "s3cret" not in caplog.text
+
+
+async def test_a_workflow_that_is_data_runs_with_an_executor_of_another_process():
+    async def runs(host):
+        run = await host.workflows.start("twice", {"n": 21}, principal=ANN)
+        return await host.workflows.result(run.id)
+
+    found = []
+    for place in ("inline", "process"):
+        async with placed(place, "tells_workflows") as entry, make_host(entry) as host:
+            found.append(await runs(host))
+
+    assert found == [{"doubled": 42, "for": "ann"}] * 2
+
+
+async def test_a_workflow_that_is_a_function_is_refused_from_another_process_with_the_way_out():
+    async with placed("process", "runs_workflows") as entry, make_host() as host:
+        outcome = await host.extensions.load(entry)
+
+    assert outcome.status == "failed"
+    assert "the workflow 'onboard' is a function, which runs in the process of a host" in str(outcome.error)
