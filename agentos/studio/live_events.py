@@ -246,14 +246,16 @@ def event_stream(
     topics: frozenset[str],
     still: Callable[[], Awaitable[Principal | None]],
     templates: Environment,
+    since: int,
 ) -> Response:
     """Answer with a stream that tells *principal* of *topics*, until it is signed out or the browser leaves.
 
     still: says whom the session stands for now; another one than before ends the stream.
+    since: the newest event when the page was made; what happened before the stream began is told at once.
     """
     if not live.has_room(session):
         return Response("Too many streams are open; close other tabs", 429, media_type="text/plain")
-    messages = _messages(live, session, principal, topics, still, templates)
+    messages = _messages(live, session, principal, topics, still, templates, since)
     return StreamingResponse(messages, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
@@ -264,12 +266,13 @@ async def _messages(
     topics: frozenset[str],
     still: Callable[[], Awaitable[Principal | None]],
     templates: Environment,
+    since: int,
 ) -> AsyncIterator[str]:
     task = asyncio.current_task()
     if task is None:  # pragma: no cover - a response is always sent by a task
         return
     row = templates.get_template("parts/call_row.html") if "calls" in topics else None
-    at = live.last
+    at = min(since, live.last)
     yield "retry: 2000\n\n"
     with live.stream(session, task), suppress(asyncio.CancelledError):
         while True:

@@ -38,6 +38,8 @@ class PageView:
     """What whoever starts the studio says of it, such as the endpoint of a model."""
     notice: str = ""
     """What a change came to, for whoever made it."""
+    since: int = 0
+    """The number of the newest event before anything was read for this page."""
 
     @property
     def is_operator(self) -> bool:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _COOKIE: Final = "agentos_studio"
 _STATIC: Final = Path(__file__).parent / "static"
+_DIGITS: Final = 15
+"""Of how many digits the number of an event is at most."""
 _SMALLEST: Final = 500
 """Of how many bytes on an answer is compressed."""
 _logger = logging.getLogger("agentos.studio")
@@ -148,6 +150,7 @@ class _StudioRoutes:
             navigation=self._navigation(principal),
             templates=self._templates,
             settings=self._settings,
+            since=self.live.last,
         )
 
     def _navigation(self, principal: Principal) -> list[tuple[str, list[Page]]]:
@@ -222,11 +225,13 @@ class _StudioRoutes:
         if session is None or principal is None:
             return Response(status_code=401)
         topics = frozenset(request.query_params.get("topics", "").split(","))
+        said = request.query_params.get("since", "")
+        since = int(said) if said.isdecimal() and len(said) <= _DIGITS else self.live.last
 
         async def still() -> Principal | None:
             return await self._sign_in.principal_of(session)
 
-        return event_stream(self.live, session, principal, topics, still, self._templates)
+        return event_stream(self.live, session, principal, topics, still, self._templates, since)
 
 
 async def _is_own_form(request: Request, session: StudioSession) -> bool:

@@ -59,7 +59,7 @@ def faults(file, text, read):
 
 
 def read_file(place):
-    if place.is_dir():
+    if place.is_dir() or (place.is_file() and place.suffix == ".png"):
         return ""
     return place.read_text("utf-8") if place.is_file() else None
 

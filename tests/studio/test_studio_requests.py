@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import html.parser
 import json
+import re
 from pathlib import Path
 
 import httpx
@@ -428,6 +429,19 @@ async def test_a_call_is_told_as_a_row_of_text(host):
     elements.feed(said["rows"])
     assert "evil:look" in said["rows"]
     assert elements.bad == []
+
+
+async def test_what_happened_between_a_page_and_its_stream_is_told(host):
+    async def nothing():
+        """Do nothing more."""
+
+    async with visiting(host) as visitor:
+        page = (await visitor.get("/packs")).text
+        since = re.search(r'data-since="(\d+)"', page)[1]
+        await host.extensions.disable("evil")
+        said = await heard(visitor, f"packs&since={since}", nothing, "packs")
+
+    assert said == {"topics": ["packs"]}
 
 
 async def test_a_stream_ends_when_its_session_does(host):

@@ -86,7 +86,7 @@
   function listen() {
     const topics = document.body.dataset.topics;
     if (!topics || !document.body.dataset.events) return;
-    const source = new EventSource(`${document.body.dataset.events}?topics=${encodeURIComponent(topics)}`);
+    const source = new EventSource(`${document.body.dataset.events}?topics=${encodeURIComponent(topics)}&since=${document.body.dataset.since}`);
     let wasLost = false;
     source.addEventListener("changed", (event) => JSON.parse(event.data).topics.forEach(tell));
     source.addEventListener("calls", (event) => take(JSON.parse(event.data)));
