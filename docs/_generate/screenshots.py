@@ -73,7 +73,21 @@ def _manifest(folder: Path) -> dict[str, Any]:
         ],
         "overrides": {"tools": {"statistics": {"enabled": False}, "hello:greet": {"priority": 1}}},
         "deny": ["clear_notes"],
+        "workflows": {"party": _WORKFLOW},
     }
+
+
+_WORKFLOW: dict[str, Any] = {
+    "version": "1",
+    "description": "Plan a party: how many glasses and chairs, what is said of it, and whether it may be.",
+    "inputs": {"type": "object", "properties": {"guests": {"type": "integer"}}, "required": ["guests"]},
+    "tasks": [
+        {"id": "glasses", "tool": "calculate", "arguments": {"expression": "${inputs.guests} * 2"}},
+        {"id": "chairs", "tool": "calculate", "arguments": {"expression": "${inputs.guests} + 4"}},
+        {"id": "ask", "human": "Have ${inputs.guests} guests?", "needs": ["glasses", "chairs"]},
+        {"id": "tell", "tool": "greet", "arguments": {"name": "everybody"}, "needs": ["ask"]},
+    ],
+}
 
 
 @asynccontextmanager
@@ -102,6 +116,10 @@ async def _fill(host: AgentOS) -> None:
         result = await host.tools.process_tool_call(call, ADA)
         if name == "task_create" and result.pending is not None:
             await host.approvals.approve(result.pending["proposal_id"])
+    run = await host.workflows.start("party", {"guests": 12}, principal=ADA)
+    while (await host.workflows.get(run.id)).state != "waiting":
+        await asyncio.sleep(0.2)
+    SHOWN["workflows"] = f"workflows?run={run.id}"
     await host.grants.add("files:write_file", "never", principal="ada")
     await host.grants.add("tasks:task_create", "always", principal="ada")
 
