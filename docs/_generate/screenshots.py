@@ -116,9 +116,10 @@ async def _fill(host: AgentOS) -> None:
         result = await host.tools.process_tool_call(call, ADA)
         if name == "task_create" and result.pending is not None:
             await host.approvals.approve(result.pending["proposal_id"])
+    waits = asyncio.Event()
+    host.extensions.on(lambda event: waits.set() if event.type == "workflow:waiting" else None)
     run = await host.workflows.start("party", {"guests": 12}, principal=ADA)
-    while (await host.workflows.get(run.id)).state != "waiting":
-        await asyncio.sleep(0.2)
+    await waits.wait()
     SHOWN["workflows"] = f"workflows?run={run.id}"
     await host.grants.add("files:write_file", "never", principal="ada")
     await host.grants.add("tasks:task_create", "always", principal="ada")
